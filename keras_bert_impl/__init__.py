@@ -1,14 +1,16 @@
 """BERT in Keras 3: pre-training, fine-tuning and export on TensorFlow, JAX and PyTorch."""
 
+import ast
 import importlib
+import sys
+import typing
 
-from keras_bert_impl import startup  # before Keras is imported
+from keras_bert_impl import startup
 
 __version__ = startup.VERSION
 
-# `keras-bert` parses its options before these imports, which take seconds. In a program they are made at once: Keras
-# finds our classes in a file only after they are registered.
-if startup.imports_keras:
+# The public names: type checkers and editors read them here, and so does `_places`. Each is imported when it is taken.
+if typing.TYPE_CHECKING:
     from keras_bert_impl import (
         callbacks,
         checkpoints,
@@ -21,6 +23,7 @@ if startup.imports_keras:
         metrics,
         models,
         optimization,
+        plots,
         tokenizers,
     )
     from keras_bert_impl.checkpoints import encoder_from_pretrained, push_to_hub
@@ -68,88 +71,46 @@ if startup.imports_keras:
         XLNetTokenizer,
     )
 
-__all__ = [
-    "AlbertConfig",
-    "AlbertEncoder",
-    "AlbertTokenizer",
-    "BertConfig",
-    "BertEncoder",
-    "BigBirdConfig",
-    "BigBirdEncoder",
-    "BigBirdTokenizer",
-    "BytePairTokenizer",
-    "DebertaConfig",
-    "DebertaEncoder",
-    "DebertaTokenizer",
-    "DebertaV2Config",
-    "DebertaV2Encoder",
-    "DebertaV2Tokenizer",
-    "DistilBertConfig",
-    "DistilBertEncoder",
-    "ElectraConfig",
-    "ElectraEncoder",
-    "ElectraPretrainer",
-    "ErnieConfig",
-    "ErnieEncoder",
-    "FeatureTagger",
-    "LongformerConfig",
-    "LongformerEncoder",
-    "MPNetConfig",
-    "MPNetEncoder",
-    "MPNetTokenizer",
-    "MaskedLM",
-    "MaskedLMDistiller",
-    "MmBertTokenizer",
-    "ModernBertConfig",
-    "ModernBertEncoder",
-    "ModernBertTokenizer",
-    "MultipleChoice",
-    "NextSentencePredictor",
-    "Pretrainer",
-    "QuestionAnswerer",
-    "RelationDistiller",
-    "ReplacedTokenDetector",
-    "Reranker",
-    "RobertaConfig",
-    "RobertaEncoder",
-    "TextClassifier",
-    "TextEmbedder",
-    "TextRegressor",
-    "TokenClassifier",
-    "WordPieceTokenizer",
-    "XLMRobertaConfig",
-    "XLMRobertaEncoder",
-    "XLMRobertaTokenizer",
-    "XLNetConfig",
-    "XLNetEncoder",
-    "XLNetTokenizer",
-    "__version__",
-    "callbacks",
-    "checkpoints",
-    "corpora",
-    "embedding_losses",
-    "embedding_metrics",
-    "encoder_from_pretrained",
-    "export",
-    "layers",
-    "losses",
-    "metrics",
-    "models",
-    "optimization",
-    "plots",
-    "push_to_hub",
-    "tokenizers",
-]
+
+def _places():
+    """{public name: the module that defines it, or that it is}."""
+    block = next(node for node in ast.parse(__spec__.loader.get_source(__name__)).body if isinstance(node, ast.If))
+    return {
+        alias.name: f"{__name__}.{alias.name}" if statement.module == __name__ else statement.module
+        for statement in block.body
+        for alias in statement.names
+    }
+
+
+PLACES = _places()
+__all__ = sorted([*PLACES, "__version__"])
 
 
 def __getattr__(name):
-    """`plots` is imported when it is asked for: matplotlib and scikit-learn take a second that most programs need not
-    wait."""
-    if name == "plots":
-        return importlib.import_module("keras_bert_impl.plots")
-    raise AttributeError(f"module 'keras_bert_impl' has no attribute {name!r}")
+    if name not in PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if PLACES[name].rpartition(".")[2] not in ("corpora", "tokenizers"):  # which need no Keras
+        _register_classes()
+    module = importlib.import_module(PLACES[name])
+    return module if PLACES[name] == f"{__name__}.{name}" else getattr(module, name)
 
 
 def __dir__():
     """The public names: without it, dir() also lists each folder that an import has passed through."""
     return __all__
+
+
+def _register_classes():
+    """Imports all that Keras may look for in a `.keras` file, unless a module of ours is just being imported, which
+    would come back half made."""
+    ours = [module for name, module in sys.modules.items() if name.startswith(f"{__name__}.")]
+    if not any(module.__spec__._initializing for module in ours):
+        for place in PLACES.values():
+            if place != f"{__name__}.plots":  # matplotlib takes a second
+                importlib.import_module(place)
+
+
+if "keras" in sys.modules:
+    _register_classes()
+else:
+    sys.meta_path.insert(0, startup.ImportOfKeras(_register_classes))

@@ -1,6 +1,6 @@
 """`python -m keras_bert_impl` is `keras-bert`."""
 
-from keras_bert_impl.cli import main
-
 if __name__ == "__main__":
+    from keras_bert_impl.cli import main
+
     main()

@@ -1,14 +1,13 @@
 """The command `keras-bert`: one subcommand for each job; only the module of the one that is run is imported, and only
 after its options are parsed."""
 
-import importlib.util
+import importlib.metadata
 import os
 import sys
 import typing
 
 from keras_bert_impl import startup
 from keras_bert_impl.misspelt import did_you_mean
-from keras_bert_impl.training import runs
 
 
 class Command(typing.NamedTuple):
@@ -19,7 +18,6 @@ class Command(typing.NamedTuple):
     does: str
     environment: typing.Mapping[str, str] = {}
     positional: tuple[str, ...] = ()  # options whose values may be given first, as plain words
-    extras: str = ""  # what has to be installed besides a backend
 
 
 # The TPU compiler is used without TPU chips: without these variables it would look for chips, and for Google's cloud.
@@ -72,17 +70,16 @@ COMMANDS = {
         "ServeConfig",
         "serves models over REST and gRPC",
         {"KERAS_BACKEND": "tensorflow"},
-        extras="tensorflow,serving",
     ),
     "plan-tpu": Command(
         "commands.plan_tpu",
         "PlanConfig",
         "asks the TPU compiler what a recipe needs on TPUs",
         WITHOUT_CHIPS,
-        extras="jax,tpu-plan",
     ),
 }
-WITHOUT_KERAS = ("prepare-data",)
+# Packages whose modules have another name.
+PACKAGES = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
 # On a busy machine the imports alone can take a minute: these commands, which take longer, announce them.
 LONG = ("quickstart", "pretrain", "distill", "finetune")
 
@@ -91,16 +88,40 @@ def main(arguments=None):
     """Runs the command line; exits with 2 if the command line is wrong, 1 if the run fails."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     name, *options = arguments or ["--help"]
-    if name in ("-h", "--help"):
-        with runs.closed_pipe_ends():
-            print(overview())
-    elif name == "--version":
-        print(f"keras_bert_impl {startup.VERSION}")
-    elif name not in COMMANDS:
-        print(f"error: there is no command {name!r}.{did_you_mean(name, COMMANDS)}\n\n{overview()}", file=sys.stderr)
-        sys.exit(2)
-    else:
-        run_command(name, options)
+    try:
+        if name in COMMANDS:
+            run_command(name, options)
+        elif name in ("-h", "--help"):
+            from keras_bert_impl.training import runs
+
+            with runs.closed_pipe_ends():
+                print(overview())
+        elif name == "--version":
+            print(f"keras_bert_impl {startup.VERSION}")
+        else:
+            meant = did_you_mean(name, COMMANDS)
+            print(f"error: there is no command {name!r}.{meant}\n\n{overview()}", file=sys.stderr)
+            sys.exit(2)
+    except ImportError as error:
+        sys.exit(f"error: {error}{remedy_for(error.name)}")
+
+
+def remedy_for(module):
+    """How to install a missing module, by the first extra of this package that lists it; empty if none does."""
+    if not module:
+        return ""
+    module = module.split(".")[0]
+    # The module of tensorflow-serving-api is tensorflow_serving, that of grpcio grpc.
+    wanted = PACKAGES.get(module, module.replace("_", "-"))
+    try:
+        requirements = importlib.metadata.requires("keras_bert_impl") or ()
+    except importlib.metadata.PackageNotFoundError:  # a source tree on the path, which nothing has installed
+        return ""
+    for requirement in requirements:
+        package, _, extra = requirement.replace("'", '"').partition('extra == "')
+        if extra and package.startswith(wanted):
+            return f": pip install 'keras_bert_impl[{extra[:-1]}]'"
+    return ""
 
 
 def overview():
@@ -122,6 +143,8 @@ def overview():
 
 def run_command(name, options):
     """Parses the options of a command; then imports its module, and with it Keras, and runs it."""
+    from keras_bert_impl.training import runs
+
     command = COMMANDS[name]
     module = importlib.import_module(f"keras_bert_impl.options.{name.replace('-', '_')}")
 
@@ -134,26 +157,14 @@ def run_command(name, options):
 def run_of(name, options):
     """The function `run` of a command's module; a command that needs another environment is started anew with it."""
     command = COMMANDS[name]
-    remedy = f": pip install 'keras_bert_impl[{command.extras}]'" if command.extras else ""
     missing = {key: value for key, value in command.environment.items() if os.environ.get(key) != value}
     if missing:
-        # The new process would find a backend missing of which its user has never heard.
-        backend = command.environment["KERAS_BACKEND"]
-        if importlib.util.find_spec(backend) is None:
-            sys.exit(f"error: keras-bert {name} needs {backend}, which is not installed{remedy}")
         # A program may have imported Keras, whose backend cannot be changed.
         os.execve(
             sys.executable,
             [sys.executable, "-m", "keras_bert_impl", name, *options],
             {**os.environ, **missing},
         )
-    if not startup.imports_keras and name not in WITHOUT_KERAS:
-        if name in LONG:
-            print(f"  importing Keras on {os.environ.get('KERAS_BACKEND', 'its own backend')}", flush=True)
-        startup.imports_keras = True
-        startup.import_keras()
-        importlib.reload(sys.modules[__package__])  # for what it has left out until now
-    try:
-        return importlib.import_module(f"keras_bert_impl.{command.module}").run
-    except ModuleNotFoundError as error:
-        sys.exit(f"error: keras-bert {name} needs {error.name}, which is not installed{remedy}")
+    if name in LONG and "keras" not in sys.modules:
+        print(f"  importing Keras on {os.environ.get('KERAS_BACKEND', 'its own backend')}", flush=True)
+    return importlib.import_module(f"keras_bert_impl.{command.module}").run

@@ -1,11 +1,9 @@
-"""What has to happen before Keras and TensorFlow are imported; the package imports this module first.
+"""What has to happen before Keras is imported, whoever imports it; the package imports this module first.
 
 - An installed backend is chosen: Keras by default insists on TensorFlow.
 - TensorFlow's start-up messages about oneDNN and missing GPUs are hidden. They are written before TensorFlow reads its
   own log level, so only redirecting stderr hides them; a failing import raises an exception and is still reported.
 - If another backend trains, TensorFlow only reads the data and leaves the accelerator's memory to that backend.
-
-The command `keras-bert` parses its options before Keras is imported, which takes seconds.
 """
 
 import contextlib
@@ -13,13 +11,11 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import json
-import multiprocessing
 import os
 import pathlib
 import sys
 
 VERSION = "0.1.0"  # pyproject.toml reads it
-WITHOUT_KERAS = "KERAS_BERT_IMPL_WITHOUT_KERAS"  # set for processes that a command without Keras starts
 BACKENDS = ("tensorflow", "jax", "torch")  # in order of preference, if the user has not chosen
 
 
@@ -42,39 +38,18 @@ def choose_backend():
 
     Keras writes that file itself when it is first imported, always with "tensorflow": a backend that is not installed
     counts as none.
+
+    Returns: whether there is a backend.
     """
-    if named := os.environ.get("KERAS_BACKEND"):
-        if named not in BACKENDS:
-            refuse(f"KERAS_BACKEND is {named!r}, expected tensorflow, jax or torch.")
-        if importlib.util.find_spec(named) is None:
-            refuse(
-                f"KERAS_BACKEND is {named}, which is not installed: pip install 'keras_bert_impl[{named}]', or choose "
-                "another backend."
-            )
-        return
+    if os.environ.get("KERAS_BACKEND"):
+        return True  # if it is not installed, Keras names it
     named = _backend_of_file(pathlib.Path(os.environ.get("KERAS_HOME", pathlib.Path.home() / ".keras")) / "keras.json")
     if named is not None and importlib.util.find_spec(named):
-        return
+        return True
     installed = [name for name in BACKENDS if importlib.util.find_spec(name)]
-    if not installed:
-        refuse(
-            "No backend is installed: keras_bert_impl runs on TensorFlow, JAX or PyTorch. "
-            "pip install 'keras_bert_impl[tensorflow]', [jax] or [torch]."
-        )
-    os.environ["KERAS_BACKEND"] = installed[0]
-
-
-def is_command():
-    """Whether this process is `keras-bert`, or `python -m keras_bert_impl`, and none of the processes it starts."""
-    is_module = sys.argv[0] == "-m" and "keras_bert_impl" in sys.orig_argv
-    return (is_module or pathlib.Path(sys.argv[0]).stem == "keras-bert") and multiprocessing.parent_process() is None
-
-
-def refuse(message):
-    """Raises ImportError; ends the command `keras-bert`, which has nothing else to import first, with one line."""
-    if pathlib.Path(sys.argv[0]).stem == "keras-bert" or sys.argv[0] == "-m":
-        sys.exit(f"error: {message}")
-    raise ImportError(message)
+    if installed:
+        os.environ["KERAS_BACKEND"] = installed[0]
+    return bool(installed)
 
 
 def _backend_of_file(path):
@@ -85,25 +60,35 @@ def _backend_of_file(path):
         return None  # Keras, too, ignores a file that it cannot read
 
 
-def import_keras():
-    """Imports Keras, and with it the backend, without the backend's messages."""
-    with without_native_output():
-        import keras  # noqa: F401
+class ImportOfKeras(importlib.abc.MetaPathFinder):
+    """Finds Keras when it is first imported, by us or by the user's program: importing us alone does not import it.
 
+    Keras finds the classes of a `.keras` file only if they are registered, and nothing else tells that a program which
+    imports us and then Keras will load one.
 
-class QuietTensorFlow(importlib.abc.MetaPathFinder):
-    """Imports TensorFlow without its messages wherever it is first imported. Keras does it late where another backend
-    trains, for example in `set_random_seed`."""
+    Args:
+        afterwards: a function without arguments, which registers our classes.
+    """
+
+    def __init__(self, afterwards):
+        self.afterwards = afterwards
 
     def find_spec(self, name, path=None, target=None):
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target) if name == "tensorflow" else None
-        if spec is None or spec.loader is None:
+        spec = importlib.machinery.PathFinder.find_spec(name) if name == "keras" else None
+        if spec is None:
             return None
         execute = spec.loader.exec_module
 
         def execute_quietly(module):
+            if not choose_backend():
+                raise ImportError(
+                    "No backend is installed: keras_bert_impl runs on TensorFlow, JAX or PyTorch. "
+                    "pip install 'keras_bert_impl[tensorflow]', [jax] or [torch]."
+                )
             with without_native_output():
                 execute(module)
+            sys.meta_path.remove(self)
+            self.afterwards()
 
         spec.loader.exec_module = execute_quietly
         return spec
@@ -129,8 +114,3 @@ if os.environ.get("KERAS_BACKEND") != "tensorflow":
     # For programs that import TensorFlow themselves, such as a notebook with tf.data: TensorFlow then takes GPU memory
     # as it needs it, instead of all of it, its default.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-sys.meta_path.insert(0, QuietTensorFlow())
-# The command sets it when its options are parsed, and calls `import_keras`.
-imports_keras = not is_command() and WITHOUT_KERAS not in os.environ
-if imports_keras:
-    import_keras()

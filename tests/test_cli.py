@@ -91,15 +91,6 @@ def test_the_pages_import_the_library_before_keras_and_tensorflow(page):
     assert "keras_bert_impl" not in imported or imported[0] == "keras_bert_impl"
 
 
-@on("jax", "torch")  # where TensorFlow is not imported with Keras
-@full_on("torch")
-def test_tensorflow_is_silent_where_keras_imports_it_late():
-    """`set_random_seed` also seeds TensorFlow, if that is installed."""
-    code = "import keras, keras_bert_impl, sys; keras.utils.set_random_seed(0); assert 'tensorflow' in sys.modules"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 @on("jax", "torch")  # about the backends that need no TensorFlow
 @full_on("torch")
 def test_a_command_that_reads_no_data_starts_without_tensorflow():
@@ -205,12 +196,23 @@ def test_a_backend_in_the_file_of_keras_counts_only_if_it_is_installed(monkeypat
     assert os.environ.get("KERAS_BACKEND") == chosen
 
 
-def test_no_backend_at_all_is_said_with_the_remedy(monkeypatch, tmp_path):
-    monkeypatch.delenv("KERAS_BACKEND")
-    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install 'keras_bert_impl\[tensorflow\]'"):
-        startup.choose_backend()
+@once
+def test_without_a_backend_text_needs_none_and_a_model_names_the_remedy(tmp_path):
+    code = (
+        "import importlib.util, sys\n"
+        "importlib.util.find_spec = lambda name: None\n"
+        "import keras_bert_impl as kbi\n"
+        "print(kbi.WordPieceTokenizer.__name__, 'keras' in sys.modules)\n"
+        "kbi.TextClassifier"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "KERAS_BACKEND"}
+    environment["KERAS_HOME"] = str(tmp_path)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.stdout == "WordPieceTokenizer False\n"
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: No backend is installed: keras_bert_impl runs on TensorFlow, JAX or PyTorch. "
+        "pip install 'keras_bert_impl[tensorflow]', [jax] or [torch]."
+    )
 
 
 @once
@@ -219,49 +221,40 @@ def test_the_module_is_the_command():
     assert done.returncode == 0 and done.stdout.startswith("keras_bert_impl ") and done.stderr == ""
 
 
-@once
-@pytest.mark.parametrize("program", ["/usr/bin/keras-bert", "train.py"])
-def test_a_backend_that_is_not_installed_is_named_with_the_remedy(program):
-    """The command ends with one line; in a program the error is an ImportError."""
-    code = (
-        "import importlib.util, sys\n"
-        "find = importlib.util.find_spec\n"
-        "importlib.util.find_spec = lambda name, *rest: None if name == 'jax' else find(name, *rest)\n"
-        f"sys.argv = [{program!r}]\n"
-        "import keras_bert_impl"
+def without_command_line(monkeypatch):
+    """As where only the library is installed."""
+    monkeypatch.delitem(sys.modules, "keras_bert_impl.training.runs")
+    monkeypatch.delattr("keras_bert_impl.training.runs")
+    monkeypatch.setitem(sys.modules, "jsonargparse", None)
+    return ["--help"]
+
+
+def without_metrics(monkeypatch):
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    monkeypatch.delitem(sys.modules, "keras_bert_impl.commands.serve", raising=False)
+    monkeypatch.delitem(sys.modules, "keras_bert_impl.serving.metrics", raising=False)
+    monkeypatch.delattr("keras_bert_impl.serving.metrics", raising=False)
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
+    return ["serve", "--model", "toy=."]
+
+
+@pytest.mark.parametrize(("prepared", "extra"), [(without_command_line, "training"), (without_metrics, "serving")])
+def test_a_package_that_is_missing_is_named_with_its_extra(prepared, extra, monkeypatch):
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    monkeypatch.setattr(
+        "importlib.metadata.requires",
+        lambda name: [f'{package}; extra == "{extra}"' for extra, packages in extras.items() for package in packages],
     )
-    environment = {**os.environ, "KERAS_BACKEND": "jax"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    *before, last = done.stderr.strip().splitlines()
-    assert "KERAS_BACKEND is jax, which is not installed: pip install 'keras_bert_impl[jax]', or choose" in last
-    assert done.returncode == 1 and last.startswith("error: " if program != "train.py" else "ImportError: ")
-    assert bool(before) == (program == "train.py")
-
-
-@once
-@pytest.mark.parametrize("named", ["pytorch", "Jax", "numpy"])
-def test_an_unknown_backend_is_refused_with_those_that_there_are(monkeypatch, named):
-    monkeypatch.setenv("KERAS_BACKEND", named)
-    with pytest.raises(ImportError, match=f"KERAS_BACKEND is '{named}', expected tensorflow, jax or torch"):
-        startup.choose_backend()
-
-
-@once
-def test_a_package_that_is_missing_in_a_run_is_named_with_its_extra():
-    def run(config):
-        raise ModuleNotFoundError("No module named 'apache_beam'", name="apache_beam.options")
-
+    words = prepared(monkeypatch)
     with pytest.raises(SystemExit) as ended:
-        runs.main(MixConfig, run, ["--output", "x"])
-    assert ended.value.code == "error: No module named 'apache_beam': pip install 'keras_bert_impl[beam]'"
-    found = [runs.remedy_for(name) for name in ("tensorflow_text", "tensorflow_serving.apis", "grpc", "ai_edge_litert")]
-    assert [re.findall(r"\[(.*)]", remedy) for remedy in found] == [
-        ["tensorflow"],
-        ["serving"],
-        ["serving"],
-        ["litert"],
-    ]
-    assert runs.remedy_for("no_such_module") == runs.remedy_for(None) == ""
+        cli.main(words)
+    message = ended.value.code
+    assert message.startswith(("error: import of jsonargparse halted", "error: import of prometheus_client halted"))
+    assert message.endswith(f": pip install 'keras_bert_impl[{extra}]'")
+    modules = ("sklearn.metrics", "apache_beam.options", "tensorflow_text", "tensorflow_serving.apis", "ai_edge_litert")
+    found = [re.findall(r"\[(.*)]", cli.remedy_for(name))[0] for name in modules]
+    assert found == ["training", "beam", "tensorflow", "serving", "litert"]
+    assert cli.remedy_for("no_such_module") == cli.remedy_for(None) == ""
 
 
 @once
@@ -270,35 +263,3 @@ def test_the_page_on_installing_names_every_extra():
     page = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
     of_developers = {"dev", "docs", "browser-test", "keras-nlp"}  # no command imports these
     assert [extra for extra in extras.keys() - of_developers if f"`[{extra}]`" not in page] == []
-
-
-def test_a_command_whose_packages_are_missing_names_its_extras(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    monkeypatch.delitem(sys.modules, "keras_bert_impl.commands.serve", raising=False)
-    monkeypatch.delitem(sys.modules, "keras_bert_impl.serving.metrics", raising=False)
-    monkeypatch.delattr("keras_bert_impl.serving.metrics", raising=False)
-    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["serve", "--model", "toy=."])
-    assert ended.value.code == (
-        "error: keras-bert serve needs prometheus_client, which is not installed: "
-        "pip install 'keras_bert_impl[tensorflow,serving]'"
-    )
-
-
-@once
-@pytest.mark.parametrize(
-    ("command", "absent", "extras"),
-    [("serve", "tensorflow", "tensorflow,serving"), ("plan-tpu", "jax", "jax,tpu-plan")],
-)
-def test_a_command_that_needs_another_backend_names_its_extras(monkeypatch, command, absent, extras):
-    """Without KERAS_BACKEND, nobody would know where a message about this variable comes from."""
-    find = importlib.util.find_spec
-    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name == absent else find(name, *rest))
-    monkeypatch.setattr("os.execve", lambda *rest: pytest.fail("a process was started without its backend"))
-    monkeypatch.setenv("KERAS_BACKEND", "torch")
-    with pytest.raises(SystemExit) as ended:
-        cli.run_of(command, [])
-    assert ended.value.code == (
-        f"error: keras-bert {command} needs {absent}, which is not installed: pip install 'keras_bert_impl[{extras}]'"
-    )

@@ -34,7 +34,6 @@ from keras_bert_impl.export.opened import open_rows, rows_of
 from keras_bert_impl.json_files import read_json, write_json
 from keras_bert_impl.models.answers import softmax
 from keras_bert_impl.options.certify import CertifyConfig as CertifyConfig
-from keras_bert_impl.training.runs import remedy_for
 
 FILE = "certificate.json"
 TOLERANCE = 1e-4  # absolute, of float32 outputs; of the norm of the gradient, relative
@@ -143,7 +142,7 @@ def why_not(name, task):
     """Why a backend or an export cannot compute the texts of a task on this machine; None if it may."""
     package = name if name in BACKENDS else EXPORTS[name][1]
     if importlib.util.find_spec(package) is None:
-        return f"{package} is not installed{remedy_for(package)}"
+        return f"{package} is not installed"
     return WORDS_ALONE if name == "saved_model" and task in ("label_words", "answer") else None
 
 

@@ -9,8 +9,6 @@ masks, or with `--task embed` computes vectors. Prints inputs and outputs, and h
 
 import pathlib
 
-from keras_bert_impl.startup import leave_accelerators_to_the_backend
-
 from keras_bert_impl import checkpoints, models
 from keras_bert_impl.checkpoints import encoder_from_pretrained
 from keras_bert_impl.console import say
@@ -18,6 +16,7 @@ from keras_bert_impl.export import export_litert, export_onnx, export_openvino, 
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.options.export import ExportConfig as ExportConfig
 from keras_bert_impl.options.rules import check_options
+from keras_bert_impl.startup import leave_accelerators_to_the_backend
 
 # The tasks that a checkpoint can be exported for; "auto" means the first.
 TASKS = {

@@ -6,14 +6,12 @@ import itertools
 import lzma
 import zlib
 
-import zstandard
-
 CHUNK_BYTES = 1 << 17
 FIRST_BYTES = [bytes([byte]) for byte in range(256) if byte & 0xC0 != 0x80]  # of a character in UTF-8
 COMPRESSIONS = (".gz", ".xz", ".zst")
 
 # The errors that the reading libraries raise for a damaged file. BadGzipFile is an OSError.
-READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
+READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
 class NotUtf8Error(ValueError):
@@ -156,6 +154,11 @@ class _ZstandardFile(io.RawIOBase):
         return chunk
 
     def _decompressed(self, chunk):
+        import zstandard  # which only the extra `training` installs
+
         if self.frame is None:
             self.frame = zstandard.ZstdDecompressor().decompressobj()
-        return self.frame.decompress(chunk)
+        try:
+            return self.frame.decompress(chunk)
+        except zstandard.ZstdError as error:
+            raise OSError(str(error)) from None

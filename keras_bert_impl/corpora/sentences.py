@@ -22,8 +22,6 @@ expressions again in every call.
 import itertools
 import re
 
-import sentencex
-
 from keras_bert_impl.corpora.scripts import NEXT_PHRASE
 
 # sentencex takes quadratic time in a paragraph full of quotations: 1 s for 1 MB, 36 s for 4 MB.
@@ -91,10 +89,16 @@ def split_sentences(paragraph, language="en"):
     return [sentence.strip() for sentence in _join_fragments(pieces)]
 
 
+def _segmented(language, text):
+    import sentencex  # which only the extra `training` installs
+
+    return sentencex.segment(language, text)
+
+
 def _windowed_pieces(text, language):
     """Pieces that concatenate to `text`, found in windows of bounded length."""
     if len(text) <= WINDOW_CHARACTERS:
-        return sentencex.segment(language, text) if text else []
+        return _segmented(language, text) if text else []
     return _pieces_of_windows(text, language)
 
 
@@ -102,7 +106,7 @@ def _pieces_of_windows(text, language):
     start = 0
     while start < len(text):
         end = start + WINDOW_CHARACTERS
-        pieces = sentencex.segment(language, text[start:end])
+        pieces = _segmented(language, text[start:end])
         if end < len(text) and len(pieces) > 1:
             pieces.pop()  # cut off by the window: the next window starts with it
         yield from pieces
@@ -115,7 +119,7 @@ def _split_long_quotation(piece, language):
     hidden = piece
     for mark in '"' if piece.isascii() else QUOTATION_MARKS:  # much faster than `str.translate`
         hidden = hidden.replace(mark, "_")
-    ends = list(itertools.accumulate(map(len, sentencex.segment(language, hidden))))
+    ends = list(itertools.accumulate(map(len, _segmented(language, hidden))))
     if not piece.isascii():
         # Thai and similar scripts have no marks to split at, so they are split into phrases.
         ends = sorted({*ends, *(match.end() for match in NEXT_PHRASE.finditer(piece))})

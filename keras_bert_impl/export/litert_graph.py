@@ -7,9 +7,8 @@ converter, fixes batch and length.
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from keras_bert_impl.startup import without_native_output
-
 from keras_bert_impl.export import handover, row_graphs, row_samples
+from keras_bert_impl.startup import without_native_output
 
 FILE = "model.tflite"
 

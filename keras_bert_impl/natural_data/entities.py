@@ -1,5 +1,6 @@
 """From labels of words to entities and back: IOB1, IOB2, IOBES and BILOU, and labels without prefixes."""
 
+import itertools
 import re
 import typing
 
@@ -67,6 +68,18 @@ def as_iobes(label):
     return BILOU_AS_IOBES.get(prefix, prefix) + dash + name
 
 
+def begins_between(before, here):
+    """Whether an entity begins at the second of two neighbouring labels of IOBES, as seqeval and conlleval have it."""
+    (one, _, kind_before), (other, _, kind) = before.partition("-"), here.partition("-")
+    return other in "BS" or (one in "ESO" and other in "EI") or (other != "O" and kind != kind_before)
+
+
+def ends_between(before, here):
+    """Whether an entity ends at the first of two neighbouring labels of IOBES, as seqeval and conlleval have it."""
+    (one, _, kind_before), (other, _, kind) = before.partition("-"), here.partition("-")
+    return one in "ES" or (one in "BI" and other in "BSO") or (one != "O" and kind != kind_before)
+
+
 def runs_of(labels, class_names):
     """The entities among the labels of consecutive words.
 
@@ -80,14 +93,18 @@ def runs_of(labels, class_names):
     Returns: list of (type, number of the first word, number of the last).
     Raises: ValueError as `are_entities` does.
     """
-    from seqeval.metrics.sequence_labeling import get_entities  # brings scikit-learn, which takes a second
-
     if not are_entities(class_names):
         if "O" not in class_names:
             return [(label, place, place) for place, label in enumerate(labels)]
         labels = [label if label == "O" else f"I-{label}" for label in labels]
-    found = get_entities([as_iobes(label) for label in labels])
-    return [(ONLY_TYPE if kind == "_" else kind, int(first), int(last)) for kind, first, last in found]
+    found, first, before = [], 0, "O"
+    for place, here in enumerate([*map(as_iobes, labels), "O"]):
+        if ends_between(before, here):
+            found.append((before.partition("-")[2] or ONLY_TYPE, first, place - 1))
+        if begins_between(before, here):
+            first = place
+        before = here
+    return found
 
 
 def entities_of(text, spans, labels, scores, class_names):
@@ -244,13 +261,11 @@ class EntityF1(keras.metrics.Metric):
         """Whether an entity begins, and whether one ended, between each two classes, flat bool ((classes + 1)^2,); the
         number of each class' type, (classes + 1,)."""
         if self.tables is None:
-            from seqeval.metrics.sequence_labeling import end_of_chunk, start_of_chunk  # scikit-learn takes a second
-
-            parts = [as_iobes(name).partition("-") for name in (*self.class_names, "O")]
-            pairs = [(one[0], other[0], one[2], other[2]) for one in parts for other in parts]
-            starts, ends = ([rule(*pair) for pair in pairs] for rule in (start_of_chunk, end_of_chunk))
-            types = sorted({kind for _, _, kind in parts})
-            kinds = [types.index(kind) for _, _, kind in parts]
+            names = [as_iobes(name) for name in (*self.class_names, "O")]
+            pairs = list(itertools.product(names, names))
+            starts, ends = ([rule(*pair) for pair in pairs] for rule in (begins_between, ends_between))
+            kinds = [name.partition("-")[2] for name in names]
+            kinds = [sorted({*kinds}).index(kind) for kind in kinds]
             self.tables = np.array(starts), np.array(ends), np.array(kinds, "int32")
         return self.tables
 

@@ -4,7 +4,6 @@ import math
 import numbers
 
 import numpy as np
-from sklearn.utils.class_weight import compute_class_weight
 
 from keras_bert_impl.natural_data.labels import named_by_numbers
 from keras_bert_impl.natural_data.texts import is_texts
@@ -111,8 +110,8 @@ def weights_of_rows(class_weight, labels, weights):
     """
     labels = np.asarray(labels).reshape(-1)
     if class_weight == "balanced":
-        found = np.unique(labels)
-        class_weight = dict(zip(found, compute_class_weight("balanced", classes=found, y=labels), strict=True))
+        found, counts = np.unique(labels, return_counts=True)
+        class_weight = dict(zip(found, len(labels) / (len(found) * counts), strict=True))
     of_rows = np.array([class_weight.get(label, 1.0) for label in labels.tolist()], "float32")
     return of_rows if weights is None else of_rows * np.asarray(weights, "float32")
 

@@ -4,10 +4,7 @@ import concurrent.futures
 import contextlib
 import multiprocessing
 import os
-import sys
 import threading
-
-from keras_bert_impl import startup
 
 
 @contextlib.contextmanager
@@ -18,14 +15,11 @@ def worker_pool(workers):
         return
     # Forked processes would inherit the threads of TensorFlow and of other libraries, which do not survive a fork.
     context = multiprocessing.get_context("spawn")
-    if "keras" not in sys.modules:
-        os.environ[startup.WITHOUT_KERAS] = "1"
     with concurrent.futures.ProcessPoolExecutor(workers - 1, context, initializer=_prepare_worker) as pool:
         try:
             yield pool
         finally:
             pool.shutdown(cancel_futures=True)
-            os.environ.pop(startup.WITHOUT_KERAS, None)
 
 
 def run_jobs(pool, function, settings, jobs):

@@ -5,7 +5,6 @@ import json
 import typing
 
 import numpy as np
-from sklearn.utils.class_weight import compute_class_weight
 
 from keras_bert_impl.json_files import written_whole
 from keras_bert_impl.losses import WeightedCrossEntropy
@@ -122,8 +121,8 @@ def weights_of_classes(class_weights, class_names, labels):
     Raises: ValueError for a name that is not a class.
     """
     if class_weights == "balanced":
-        weights, found = np.ones(len(class_names), "float32"), np.unique(labels)
-        weights[found] = compute_class_weight("balanced", classes=found, y=np.ravel(labels))
+        weights, (found, counts) = np.ones(len(class_names), "float32"), np.unique(labels, return_counts=True)
+        weights[found] = np.size(labels) / (len(found) * counts)
         return weights
     unknown = sorted(set(class_weights) - set(class_names))
     if unknown:

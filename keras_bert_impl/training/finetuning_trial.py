@@ -18,6 +18,7 @@ from keras_bert_impl.families import build_encoder
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.model_methods.trainable import enable_lora, freeze_layers, merge_lora
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
+from keras_bert_impl.startup import without_native_output
 from keras_bert_impl.tasks.text_classification import weights_of_classes
 from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE
 from keras_bert_impl.training.finetuning_report import write_report
@@ -39,7 +40,8 @@ def train(config, task, examples, directory, files):
         files: SHA-256 of the files that the examples were read from, by name; written to data.json.
     """
     say("  reading the checkpoint and the texts")
-    keras.utils.set_random_seed(config.seed)
+    with without_native_output():  # it imports TensorFlow, if that is installed
+        keras.utils.set_random_seed(config.seed)
     class_names = task.find_class_names(examples["train"])
     checkpoint = checkpoints.open_checkpoint(config.model)
     model = build_task_model(config, task, class_names, checkpoint)

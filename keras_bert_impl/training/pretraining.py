@@ -34,6 +34,7 @@ from keras_bert_impl.json_files import write_json
 from keras_bert_impl.model_methods.resumed_fit import ResumedFit
 from keras_bert_impl.options.pretrain import PretrainConfig as PretrainConfig
 from keras_bert_impl.resume.step_data import FunctionSteps
+from keras_bert_impl.startup import without_native_output
 from keras_bert_impl.training import pretraining_report
 from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.pretraining_data import PretrainingData
@@ -139,7 +140,8 @@ def train(config, data, output, build):
     plan = make_plan(config, data, directory, build)
     output.send()
     config = dataclasses.replace(config, steps_per_execution=plan["steps_per_execution"])
-    keras.utils.set_random_seed(config.seed)
+    with without_native_output():  # it imports TensorFlow, if that is installed
+        keras.utils.set_random_seed(config.seed)
     schedule = schedule_of(config, plan["steps"])
     model = build(config, data, plan["jit_compile"], schedule)
     if config.init is not None:

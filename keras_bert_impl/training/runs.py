@@ -204,9 +204,7 @@ def main(config_class, run, arguments=None, program=None, positional=()):
         with closed_pipe_ends():
             config = parse(config_class, arguments, program, positional)
             run(config)
-    except ModuleNotFoundError as error:
-        sys.exit(f"error: {error}{remedy_for(error.name)}")
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError) as error:
         sys.exit(f"error: {error}{place_of_full_disk(error, config)}")
     except KeyboardInterrupt:
         writes = any(field.name == "output" for field in dataclasses.fields(config_class))
@@ -221,21 +219,6 @@ def place_of_full_disk(error, config):
     if output is None or getattr(error, "errno", None) not in FULL_DISK or error.filename is not None:
         return ""
     return f", while writing to {output}: make room there, or name another output."
-
-
-def remedy_for(module):
-    """How to install a missing module, by the first extra of this package that lists it; empty if none does."""
-    try:
-        requirements = importlib.metadata.requires("keras_bert_impl")
-    except importlib.metadata.PackageNotFoundError:  # a source tree on the path, which nothing has installed
-        return ""
-    for requirement in requirements or ():
-        package, _, extra = requirement.replace("'", '"').partition('extra == "')
-        # The module of tensorflow-serving-api is tensorflow_serving, that of grpcio grpc.
-        if module and extra and package.startswith(module.split(".")[0].replace("_", "-")):
-            extra = extra.rstrip('"')
-            return f": pip install 'keras_bert_impl[{extra}]'"
-    return ""
 
 
 def check_run(directory, config):

@@ -3,6 +3,8 @@
 import copy
 import dataclasses
 import pickle
+import subprocess
+import sys
 import warnings
 
 import keras
@@ -193,3 +195,21 @@ def test_clone_model_is_refused_with_what_makes_a_copy(kind, small_config):
     with pytest.raises(ValueError, match=rf"makes it a {kind}: type\(model\).from_config\(model.get_config\(\)\)"):
         keras.models.clone_model(model)
     assert type(type(model).from_config(model.get_config())) is type(model)
+
+
+@every_backend
+@pytest.mark.parametrize("first", full_but(["keras_bert_impl", "keras"], "keras_bert_impl"))
+def test_a_program_that_only_imports_the_package_finds_its_classes(first, small_config, small_batch, tmp_path):
+    """Keras finds a class of ours by its registered name, not by its module."""
+    trained(kbi.TextClassifier(kbi.BertEncoder(small_config), 3), small_batch).save(tmp_path / "model.keras")
+    parts = [kbi.embedding_losses.TripletLoss(), kbi.layers.PositionEmbedding(5), BertAdamW(1e-3)]
+    configs = [keras.saving.serialize_keras_object(part) for part in parts]
+    code = (
+        f"import {first}\n"
+        "import keras, keras_bert_impl\n"
+        f"parts = [keras.saving.deserialize_keras_object(config) for config in {configs!r}]\n"
+        f"parts.append(keras.saving.load_model({str(tmp_path / 'model.keras')!r}))\n"
+        "print(*(type(part).__name__ for part in parts), int(parts[-1].optimizer.iterations))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "TripletLoss PositionEmbedding BertAdamW TextClassifier 1\n", done.stderr

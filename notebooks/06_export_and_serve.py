@@ -14,7 +14,7 @@ import sys
 
 BACKEND = os.environ.setdefault("KERAS_BACKEND", "tensorflow")  # or "jax", "torch"
 if importlib.util.find_spec("keras_bert_impl") is None:
-    package = f"keras_bert_impl[{BACKEND},tensorflow,serving,openvino] @ git+https://ADDRESS"
+    package = f"keras_bert_impl[{BACKEND},training,tensorflow,serving,openvino] @ git+https://ADDRESS"
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", package], check=True)
 
 # %%

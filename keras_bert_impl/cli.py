@@ -53,12 +53,6 @@ COMMANDS = {
     "convert": Command(
         "commands.convert", "ConvertConfig", "converts a checkpoint to another format", positional=("source", "target")
     ),
-    "certify": Command(
-        "commands.certify",
-        "CertifyConfig",
-        "computes a checkpoint on all backends and in all exports, and certifies that they agree",
-        positional=("model",),
-    ),
     "export": Command(
         "commands.export", "ExportConfig", "writes a SavedModel that takes strings, or ONNX, OpenVINO or LiteRT"
     ),

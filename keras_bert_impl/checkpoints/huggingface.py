@@ -52,7 +52,7 @@ TIED = {"weight": "token_embedding/embeddings", "bias": "masked_lm_head/output_b
 CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")
 # A new file on the left replaces the old ones on the right, which another library would read first or instead.
 SUPERSEDED = {
-    "model.safetensors": ("model-*.safetensors", "model.safetensors.index.json", "pytorch_model*", "certificate.json"),
+    "model.safetensors": ("model-*.safetensors", "model.safetensors.index.json", "pytorch_model*"),
     "tokenizer_config.json": (*VOCABULARY_FILES, "added_tokens.json", "special_tokens_map.json"),
 }
 

@@ -23,7 +23,6 @@ FILE = "README.md"
 MARKER = (
     "<!-- Written by keras_bert_impl, which replaces this file at each save. Remove this line to keep your own. -->"
 )
-CERTIFICATE = ("<!-- certificate -->", "<!-- end of certificate -->")
 FACTS = ("<!-- facts: ", " -->")  # a line with the CardFacts, which `write_card` adds to
 HERE = "."  # the checkpoint in the programs of a card that lies beside it
 MOST_CLASSES = 30
@@ -268,21 +267,6 @@ def at_place(text, place):
             scheme = "hf://" if "kbi." in line or "keras_hub." in line else ""
             lines[number] = line.replace(f'("{HERE}"', f'("{scheme}{place}"')
     return "\n".join(lines)
-
-
-def certificate_in(text):
-    """The section that `with_certificate` has put into a card; None if there is none."""
-    begin, end = CERTIFICATE
-    found = text.partition(begin)[2].partition(end)
-    return found[0].strip() if found[1] else None
-
-
-def with_certificate(text, section):
-    """A card with this section as its certificate, in place of the one it had."""
-    begin, end = CERTIFICATE
-    before, _, rest = text.partition(begin)
-    after = rest.partition(end)[2]
-    return f"{before.rstrip()}\n\n{begin}\n{section.strip()}\n{end}\n{after.strip()}".rstrip() + "\n"
 
 
 def plain(text):

@@ -15,8 +15,8 @@ PUSHED = (*SMALL_FILES, "*.safetensors", "1_Pooling/*", model_card.FILE)
 
 
 def write_card(directory, facts=None):
-    """Writes README.md of a checkpoint: what the checkpoint itself knows, and facts, added to those that its card has;
-    a certificate stays. One process writes.
+    """Writes README.md of a checkpoint: what the checkpoint itself knows, and facts, added to those that its card has.
+    One process writes.
 
     Args:
         directory: a checkpoint in Hugging Face's format.
@@ -28,12 +28,9 @@ def write_card(directory, facts=None):
     if not is_chief():
         return False
     directory = pathlib.Path(directory)
-    checkpoint, path, before = huggingface.open_checkpoint(directory), directory / model_card.FILE, card_in(directory)
-    facts = model_card.facts_in(before).with_others(facts or model_card.CardFacts())
-    is_written = model_card.write(checkpoint, tokenizer_of(checkpoint), directory, directory, facts)
-    if is_written and (certificate := model_card.certificate_in(before)):
-        path.write_text(model_card.with_certificate(path.read_text(encoding="utf-8"), certificate), encoding="utf-8")
-    return is_written
+    checkpoint = huggingface.open_checkpoint(directory)
+    facts = facts_of(directory).with_others(facts or model_card.CardFacts())
+    return model_card.write(checkpoint, tokenizer_of(checkpoint), directory, directory, facts)
 
 
 def card_in(directory):
@@ -62,9 +59,9 @@ def push_to_hub(model, repository, facts=None, private=True, message="A checkpoi
 
     Args:
         model: a model or an encoder; or the directory of a checkpoint in Hugging Face's format, of which only the files
-            of the checkpoint, its card and its certificate are uploaded.
+            of the checkpoint and its card are uploaded.
         repository: "owner/name"; created if it does not exist.
-        facts: a `CardFacts`, added to those of the card of the directory, whose certificate stays; None for none.
+        facts: a `CardFacts`, added to those of the card of the directory; None for none.
         private: whether a new repository can be seen by its owner alone.
         message: of the commit.
 

@@ -142,7 +142,6 @@ def commands_for(checkpoint, task=None):
     return (
         *tune,
         ask,
-        f"keras-bert certify {place}",
         f"keras-bert serve --model name={place}",
         f"keras-bert export --model {place} --format onnx --output served",
     )

@@ -228,29 +228,27 @@ def test_a_readme_of_somebody_else_is_never_replaced(tmp_path, small_config):
     assert not write_card(tmp_path) and (tmp_path / "README.md").read_text() == "My own words."
 
 
-def test_a_card_of_ours_is_written_anew_and_an_outdated_certificate_removed(tmp_path, small_config):
+def test_a_card_of_ours_is_written_anew(tmp_path, small_config):
     encoder = kbi.BertEncoder(small_config)
     encoder.save_pretrained(tmp_path)
     write_card(tmp_path, CardFacts(license="mit"))
-    (tmp_path / "certificate.json").write_text("{}")
     with pytest.warns(
         UserWarning, match=r"README.md said of the weights before: license\. The new card leaves this out"
     ):
         encoder.save_pretrained(tmp_path)
-    assert "mit" not in (tmp_path / "README.md").read_text() and not (tmp_path / "certificate.json").exists()
+    assert "mit" not in (tmp_path / "README.md").read_text()
 
 
-def test_facts_are_added_to_those_of_a_card_and_its_certificate_stays(tmp_path, small_config):
+def test_facts_are_added_to_those_of_a_card(tmp_path, small_config):
     kbi.BertEncoder(small_config).save_pretrained(tmp_path)
     figures, path = [Figure("loss", -0.5, "dev", baselines=(("by -- chance", 1.0),))], tmp_path / "README.md"
     write_card(tmp_path, CardFacts(data=[("rows -->", 7)], figures=figures, languages=["en"]))
-    path.write_text(model_card.with_certificate(path.read_text(), "All the same."))
     write_card(tmp_path, CardFacts(license="mit", languages=("de",)))
     card = path.read_text()
     found = model_card.facts_in(card)
     assert (found.license, list(found.languages), found.data) == ("mit", ["de"], [("rows -->", 7)])
     assert found.figures == figures and "| loss, dev | -0.5000 |" in card and card.count("-->") == card.count("<!--")
-    assert model_card.certificate_in(card) == "All the same." and huggingface_hub.ModelCard(card).data.license == "mit"
+    assert huggingface_hub.ModelCard(card).data.license == "mit"
 
 
 def test_facts_that_cannot_be_are_refused():
@@ -266,8 +264,3 @@ def test_names_of_classes_mean_nothing_to_markdown_and_html(tmp_path, small_toke
     kbi.TextClassifier(encoder, 4, kbi.WordPieceTokenizer(WORDS), class_names=names).save_pretrained(tmp_path)
     card = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "a\\|b, &lt;script&gt;alert(1)&lt;/script&gt;, two lines, \\`code\\`." in card
-
-
-def test_a_certificate_takes_the_place_of_the_one_before():
-    card = model_card.with_certificate("# A\n\nText.\n", "one")
-    assert model_card.with_certificate(card, "two") == card.replace("one", "two") and card.startswith("# A\n\nText.\n")

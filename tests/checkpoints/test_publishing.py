@@ -43,12 +43,12 @@ def in_a_process(code, hub, folder):
 @pytest.mark.full
 def test_what_is_pushed_is_found_again_by_its_name(hub, checkpoint, tmp_path):
     (checkpoint / "notes.txt").write_text("mine alone")
-    hub.files["me/moods"] = {"pytorch_model.bin": b"old", "certificate.json": b"{}", "notes.md": b"kept"}
+    hub.files["me/moods"] = {"pytorch_model.bin": b"old", "notes.md": b"kept"}
     code = f"import keras_bert_impl as kbi\nprint(kbi.push_to_hub({str(checkpoint)!r}, 'me/moods'))"
     assert in_a_process(code, hub, tmp_path).strip().startswith(f"{hub.address}/me/moods/commit/")
     assert hub.created[0]["visibility"] == "private"
     held = hub.files["me/moods"]
-    assert "notes.txt" not in held and "pytorch_model.bin" not in held and "certificate.json" not in held
+    assert "notes.txt" not in held and "pytorch_model.bin" not in held
     assert held["notes.md"] == b"kept" and held["model.safetensors"] == (checkpoint / "model.safetensors").read_bytes()
     card = held["README.md"].decode()
     for program in re.findall(r"```python\n(import keras_bert_impl.*?|from transformers.*?)```", card, re.DOTALL):

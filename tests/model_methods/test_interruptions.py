@@ -111,9 +111,12 @@ def test_ctrl_c_within_a_step_comes_after_it(method, model, rows, monkeypatch, t
         return step(*arguments, **options)
 
     monkeypatch.setattr(keras.Model, "stateless_call", interrupted)
+    # A shell that runs the tests in the background has them ignore Ctrl-C.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     model.train_function = model.test_function = model.predict_function = None
     with pytest.raises(KeyboardInterrupt):
         getattr(model, method)(rows, *labels)
+    signal.signal(signal.SIGINT, handler)
     monkeypatch.undo()
     assert is_read and works_as_before(model, rows, expected, tmp_path)
 

@@ -1,16 +1,11 @@
 """The model in the package: its files, its names, and that it says something."""
 
 import pathlib
-import shutil
-import subprocess
-import sys
 import warnings
-import zipfile
 
 import keras
 import numpy as np
 import pytest
-from documentation import ROOT
 from tiers import every_backend, once
 
 import keras_bert_impl as kbi
@@ -130,19 +125,3 @@ def test_the_table_of_names_begins_with_it_and_counts_its_weights(capsys):
     encoder = kbi.BertEncoder.from_pretrained("small_english")
     assert (name, layers, width, case) == ("small_english", "4", "256", "uncased")
     assert int(weights.replace(",", "")) == encoder.count_params()
-
-
-@once
-@pytest.mark.full
-def test_a_wheel_and_a_source_archive_hold_it(tmp_path):
-    pytest.importorskip("setuptools", minversion="77")
-    for name in ("pyproject.toml", "README.md", "LICENSE", "keras_bert_impl"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, tmp_path / name)
-    build = "from setuptools import build_meta as b; print(b.build_sdist('dist')); print(b.build_wheel('dist'))"
-    subprocess.run([sys.executable, "-c", build], cwd=tmp_path, check=True, capture_output=True)
-    (wheel,), (archive,) = (tmp_path / "dist").glob("*.whl"), (tmp_path / "dist").glob("*.tar.gz")
-    shutil.unpack_archive(archive, tmp_path / "source")
-    in_archive = {path.name for path in (tmp_path / "source").glob("*/keras_bert_impl/checkpoints/small_english/*")}
-    in_wheel = {path.name for path in zipfile.Path(wheel, "keras_bert_impl/checkpoints/small_english/").iterdir()}
-    assert in_archive == in_wheel == FILES

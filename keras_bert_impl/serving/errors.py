@@ -67,8 +67,8 @@ def error_of(failure):
     """
     if isinstance(failure, ServingError):
         return failure
-    if isinstance(failure, UnicodeDecodeError):  # TensorFlow's error quotes the client's bytes, and cannot be read
-        return invalid("The model refuses the request, with a reason that quotes bytes which are not valid UTF-8.")
+    if isinstance(failure, UnicodeDecodeError):  # also of TensorFlow, whose error quotes the client's bytes
+        return invalid("The model refuses the request, which has a text that is not valid UTF-8.")
     if isinstance(failure, MemoryError) or type(failure).__name__ == "ResourceExhaustedError":  # of tf.errors
         message = "The model has not the memory that this request takes: ask about fewer or shorter texts."
         return ServingError(StatusCode.RESOURCE_EXHAUSTED, message, http_status=413)

@@ -34,8 +34,6 @@ async def predict(models, request, entry, seconds):
 
 async def metadata(models, request, entry, seconds):
     """GetModelMetadata: the signatures of a model."""
-    if list(request.metadata_field) != [model_messages.SIGNATURE_DEF]:
-        raise invalid(f"metadata_field is {list(request.metadata_field)[:9]}, expected signature_def.")
     return model_messages.metadata(models.find(request.model_spec.name, version_of(request.model_spec)))
 
 

@@ -6,7 +6,6 @@ JSON or loses bytes: a string that is not UTF-8 is written as {"b64": ...} whate
 
 import base64
 import gc
-import itertools
 import json
 import typing
 
@@ -14,8 +13,7 @@ import numpy as np
 import orjson
 
 from keras_bert_impl.serving.errors import invalid
-from keras_bert_impl.serving.request_inputs import array_of, is_bytes, shortened
-from keras_bert_impl.serving.text_checks import GUESSES
+from keras_bert_impl.serving.request_inputs import as_array, check_names, is_bytes, shortened
 
 
 class PredictRequest(typing.NamedTuple):
@@ -36,14 +34,10 @@ def read_object(body):
     """The JSON object in the bytes of a request. NaN and Infinity are accepted as numbers. Raises ServingError."""
     gc.disable()  # JSON has no cycles: looking for them among a million lists holds all other requests for seconds
     try:
-        found = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        if b"NaN" not in body and b"Infinity" not in body:
-            raise invalid(f"JSON Parse error: {error}") from None
-        try:
-            found = json.loads(body)
-        except (ValueError, RecursionError) as error:
-            raise invalid(f"JSON Parse error: {error}") from None
+        has_words = b"NaN" in body or b"Infinity" in body  # which orjson does not read
+        found = json.loads(body) if has_words else orjson.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise invalid(f"JSON Parse error: {error}") from None
     finally:
         gc.enable()
     if not isinstance(found, dict):
@@ -51,82 +45,40 @@ def read_object(body):
     return found
 
 
-def read_signature_name(content):
-    """The "signature_name" of a request; "" if there is none. Raises ServingError."""
-    name = content.get("signature_name", "")
-    if not isinstance(name, str):
-        raise invalid(f"'signature_name' key must be a string value, got {shortened(name)}.")
-    return name
-
-
 def read_predict(body):
     """The PredictRequest in the bytes of a request. Raises ServingError."""
     content = read_object(body)
-    signature = read_signature_name(content)
-    if "instances" in content and "inputs" in content:
-        raise invalid("Not formatted correctly expecting only one of 'inputs' or 'instances' keys to exist.")
-    if "inputs" in content:
-        return PredictRequest(signature, None, content["inputs"])
-    if "instances" not in content:
-        raise invalid("Missing 'inputs' or 'instances' key.")
-    rows = content["instances"]
-    if not isinstance(rows, list):
-        raise invalid(f"Expecting 'instances' to be a list/array, got {shortened(rows)}.")
-    if not rows:
-        raise invalid("No values in 'instances' array.")
-    return PredictRequest(signature, rows, None)
+    signature, rows = content.get("signature_name", ""), content.get("instances")
+    signature = signature if isinstance(signature, str) else shortened(signature)
+    if ("instances" in content) == ("inputs" in content):
+        raise invalid("Expecting one of the keys 'inputs' and 'instances'.")
+    if "instances" in content and not (isinstance(rows, list) and rows):
+        raise invalid(f"Expecting 'instances' to be a list with rows, got {shortened(rows)}.")
+    return PredictRequest(signature, rows, content.get("inputs"))
 
 
 def inputs_of(request, signature, limits):
     """The arrays of a PredictRequest, by name. Raises ServingError."""
     if request.rows is not None:
-        limits.check_count(len(request.rows))
+        limits.check("max_rows", len(request.rows), "The request has {} rows")
         columns = columns_of_rows(request.rows, signature)
     elif isinstance(request.columns, dict) and not is_bytes(request.columns):
         columns = request.columns
-    elif len(signature.inputs) == 1:
-        columns = {next(iter(signature.inputs)): request.columns}
     else:
-        raise invalid(
-            "inputs is a plain value/list, but expecting an object as multiple input tensors are required: "
-            f"{', '.join(sorted(signature.inputs))}."
-        )
-    missing = sorted(name for name in signature.inputs if name not in columns)
-    if missing:
-        raise invalid(f"Missing named input: {', '.join(missing)} in 'inputs' object.")
-    return {name: array_of(name, columns[name], wanted, limits) for name, wanted in signature.inputs.items()}
+        columns = {next(iter(signature.inputs)): request.columns}
+    check_names(columns, signature)
+    return {name: as_array(name, columns[name], wanted, limits) for name, wanted in signature.inputs.items()}
 
 
 def columns_of_rows(rows, signature):
     """The values of each input, from "instances": plain values, or objects with all inputs. Raises ServingError."""
-    if not (isinstance(rows[0], dict) and not is_bytes(rows[0])):
-        if len(signature.inputs) > 1:
-            raise invalid(
-                "instances is a plain list, but expecting list of objects as multiple input tensors are required: "
-                f"{', '.join(sorted(signature.inputs))}."
-            )
-        for number, row in enumerate(rows):
-            if isinstance(row, dict) and not is_bytes(row):
-                raise invalid(f"Expecting value/list but got object at item {number} of input list.")
+    if not isinstance(rows[0], dict) or is_bytes(rows[0]):
         return {next(iter(signature.inputs)): rows}
-    wanted = signature.inputs.keys()
+    check_names(rows[0], signature)
     for number, row in enumerate(rows):
-        if not isinstance(row, dict):
-            raise invalid(f"Expecting object but got {shortened(row)} at item {number} of input list.")
-        if row.keys() != wanted:
-            raise invalid(
-                f"Failed to process element: {number} of 'instances' list: its keys are "
-                f"{shortened(list(itertools.islice(row, 7)))}, and must be equal to: {', '.join(sorted(wanted))}."
-            )
+        if not isinstance(row, dict) or row.keys() != rows[0].keys():
+            raise invalid(f"Row {number} of 'instances' has other inputs than the first: {shortened(row)}.")
     return {name: [row[name] for row in rows] for name in signature.inputs}
-
-
-def smallest_body(signature):
-    """A request to a signature, for a message that says how to ask."""
-    text = "a [MASK]" if signature.outputs.keys() == GUESSES else "a text"
-    is_list = {name: len(array.shape or ()) > 1 for name, array in signature.inputs.items()}
-    row = {name: [text, "another"] if several else text for name, several in is_list.items()}
-    return json.dumps({"instances": [row if len(row) > 1 else next(iter(row.values()))]})
 
 
 def predict_answer(outputs, in_rows, warnings=()):

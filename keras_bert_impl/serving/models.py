@@ -23,6 +23,7 @@ from keras_bert_impl.serving.signatures import DEFAULT_SIGNATURE, find_signature
 from keras_bert_impl.serving.tensorflow_runtime import tf
 from keras_bert_impl.serving.text_checks import GUESSES
 
+ANSWER = "The answer has {} bytes"
 # The first run of a graph takes several times as long: no client waits for it.
 WARM_UP = (b"A short text.", b"A longer text, of some more words. " * 8)
 
@@ -43,14 +44,9 @@ def parse_models(arguments):
     models = {}
     for argument in arguments:
         name, equals, directory = argument.partition("=")
-        if not (name and equals and directory) or "/" in name or ":" in name:
-            raise ValueError(f"--model {argument}: expected NAME=DIR, with a name without / and :.")
-        if name in models:
-            raise ValueError(f"Two models are named {name}: names must differ.")
-        try:
-            local_directory(directory)
-        except ValueError as error:
-            raise ValueError(f"model {name}: {error}") from None
+        if not (name and equals and directory) or "/" in name or ":" in name or name in models:
+            raise ValueError(f"--model {argument}: expected NAME=DIR, with a name of its own, without / and :.")
+        local_directory(directory)
         models[name] = ServedModel(name, directory)
     return list(models.values())
 
@@ -102,8 +98,9 @@ class Models:
                 model = await exported(model, self._opened)
                 servable = self._loaded[name] = await asyncio.to_thread(load, model, self._options)
             except Exception as error:  # whatever it is, the others can be served
-                self.failures[name] = str(error)
-                self._log("failed to load", model=name, error=str(error))
+                reason = f"{self._served[name].directory} could not be loaded as model {name}: {first_line(error)}"
+                self.failures[name] = reason
+                self._log("failed to load", model=name, error=reason)
             else:
                 seconds = round(time.monotonic() - began, 3)
                 self._log("loaded", model=name, version=servable.version, seconds=seconds)
@@ -112,15 +109,12 @@ class Models:
 
     def find(self, name, version=None):
         """The Servable of a model. Raises ServingError."""
-        if name not in self._served:
-            raise ServingError(StatusCode.NOT_FOUND, f"Servable not found for request: Latest({name})")
-        if name in self.failures:
-            raise ServingError(StatusCode.NOT_FOUND, f"Model {name} is not served: {self.failures[name]}")
-        servable = self._loaded.get(name)
-        if servable is None:
+        servable, failure = self._loaded.get(name), self.failures.get(name)
+        if servable is None and failure is None and name in self._served:
             raise ServingError(StatusCode.UNAVAILABLE, f"Model {name} is being loaded: try again later.")
-        if version not in (None, servable.version):
-            raise ServingError(StatusCode.NOT_FOUND, f"Servable not found for request: Specific({name}, {version})")
+        if servable is None or version not in (None, servable.version):
+            asked = f"Latest({name})" if version is None else f"Specific({name}, {version})"
+            raise ServingError(StatusCode.NOT_FOUND, failure or f"Servable not found for request: {asked}")
         return servable
 
     async def predict(self, name, inputs, signature=DEFAULT_SIGNATURE):
@@ -156,11 +150,11 @@ class Models:
         inputs = check_inputs(inputs, found, self.limits)
         if answer_bytes(inputs, found, servable.text_checks.longest_read(inputs, False)) > self.limits.max_answer_bytes:
             longest = await asyncio.to_thread(servable.text_checks.longest_read, inputs, True)
-            self.limits.check_answer(answer_bytes(inputs, found, longest))
+            self.limits.check("max_answer_bytes", answer_bytes(inputs, found, longest), ANSWER)
         outputs = await self.queue.run(servable, found, inputs, deadline)
         if outputs.keys() == GUESSES:
             await asyncio.to_thread(servable.text_checks.refuse_without_mask, inputs, outputs)
-        self.limits.check_answer(bytes_of(outputs))
+        self.limits.check("max_answer_bytes", bytes_of(outputs), ANSWER)
         return outputs
 
     async def close(self):
@@ -173,20 +167,14 @@ class Models:
 
 
 def load(model, options):
-    """The Servable of a ServedModel, or for an export in another format the RowServable, warmed. Raises ValueError."""
-    found = highest_version(model.directory)
-    if found is None:
-        expected = f"expected {', '.join(MAIN_FILES)} in it, or in a directory named by a number"
-        raise ValueError(f"{model.directory} has no version of model {model.name}: {expected}.")
-    number, directory = found
-    try:
-        kind = Servable if (directory / SAVED_MODEL).is_file() else RowServable
-        servable = kind(model.name, number, directory, options)
-        for signature in servable.signatures.values():
-            warm_up(servable, signature)
-    except Exception as error:  # whatever a damaged model raises
-        reason = f"{type(error).__name__}: {first_line(error)}"
-        raise ValueError(f"{directory} could not be loaded as model {model.name}: {reason}.") from error
+    """The Servable of a ServedModel, or for an export in another format the RowServable, warmed."""
+    number, directory = highest_version(model.directory) or (None, None)
+    if directory is None:
+        raise ValueError(f"expected {', '.join(MAIN_FILES)} in it, or in a directory named by a number.")
+    kind = Servable if (directory / SAVED_MODEL).is_file() else RowServable
+    servable = kind(model.name, number, directory, options)
+    for signature in servable.signatures.values():
+        warm_up(servable, signature)
     return servable
 
 

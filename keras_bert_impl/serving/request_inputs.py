@@ -1,7 +1,6 @@
 """The arrays of a request, checked against the signature and the limits before they take a place in the queue."""
 
 import base64
-import binascii
 import dataclasses
 import itertools
 import json
@@ -12,9 +11,9 @@ import numpy as np
 
 from keras_bert_impl.serving.errors import invalid
 
-MOST_DIMENSIONS = 8
 # What a JSON number of each kind of array may be. A bool is an int to Python: it is refused by its exact type.
 NUMBERS = {"f": (int, float), "V": (int, float), "i": (int,), "u": (int,), "b": (bool,)}
+DESCRIBED = "The inputs describe arrays of {} bytes"  # a short message can describe large ones
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,28 +34,10 @@ class Limits:
     max_answer_bytes: int = 64 * 2**20
     request_seconds: float = 30.0
 
-    def check_count(self, rows):
-        """Raises ServingError if a request has too many rows."""
-        if rows > self.max_rows:
-            raise invalid(
-                f"The request has {rows} rows; this server takes at most {self.max_rows} (option --max_rows): "
-                "send several requests."
-            )
-
-    def check_described(self, size):
-        """Raises ServingError if inputs have too many bytes as arrays: a short request can describe large ones."""
-        if size > self.max_body_bytes:
-            raise invalid(
-                f"The inputs describe arrays of {size} bytes; this server takes at most {self.max_body_bytes}."
-            )
-
-    def check_answer(self, size):
-        """Raises ServingError if the arrays of an answer have too many bytes, as the attention in many long texts."""
-        if size > self.max_answer_bytes:
-            raise invalid(
-                f"The answer has {size} bytes; this server sends at most {self.max_answer_bytes} (option "
-                "--max_answer_bytes): ask about fewer or shorter texts."
-            )
+    def check(self, option, size, has):
+        """Raises ServingError if a size is above the limit of this name; `has` says what has it, with {} for it."""
+        if size > getattr(self, option):
+            raise invalid(f"{has.format(size)}; this server takes at most {getattr(self, option)} (option --{option}).")
 
 
 def check_inputs(inputs, signature, limits):
@@ -73,7 +54,8 @@ def check_inputs(inputs, signature, limits):
     arrays = {name: as_array(name, inputs[name], wanted, limits) for name, wanted in signature.inputs.items()}
     for name, array in arrays.items():
         if array.dtype == object:
-            check_texts(name, array, limits)
+            longest = max(map(len, array.flat), default=0)
+            limits.check("max_text_bytes", longest, f"Input {name} has a text of {{}} bytes")
     return arrays
 
 
@@ -110,70 +92,47 @@ def check_names(inputs, signature):
 
 
 def as_array(name, values, wanted, limits):
-    """The values as an array of the wanted dtype; strings become bytes. Raises ServingError."""
-    if not isinstance(values, np.ndarray):
-        return array_of(name, values, wanted, limits)
-    check_shape(name, values.shape, wanted, limits)
-    if wanted.dtype == object and values.dtype != object:
-        raise invalid(f"Input {name} takes strings; the request has {values.dtype.name}.")
+    """JSON values or an array as an array of the wanted dtype; strings become bytes. Raises ServingError."""
+    dtype = wanted.dtype
     try:
-        converted = values.astype(wanted.dtype, casting="same_kind")
-    except (TypeError, ValueError, OverflowError) as error:
-        raise invalid(f"Input {name} takes {wanted.dtype.name}: {str(error)[:200]}.") from None
-    if converted.dtype.kind in "iu" and not np.array_equal(converted, values):
-        raise invalid(f"Input {name} has numbers outside the range of {wanted.dtype.name}.")
+        values = values if isinstance(values, np.ndarray) else array_of(name, values, dtype)
+        check_shape(name, values.shape, wanted, limits)
+        with np.errstate(over="ignore"):
+            converted = values.astype(dtype, casting="no" if dtype.kind == "O" else "same_kind")
+    except (TypeError, OverflowError) as error:
+        raise invalid(f"Input {name} takes {named(dtype)}: {str(error)[:200]}.") from None
+    kept = np.isfinite if dtype.kind in "fV" else np.asarray
+    if not np.array_equal(kept(converted), kept(values)):
+        raise invalid(f"Input {name} has numbers outside the range of {dtype.name}.")
     return converted
 
 
-def array_of(name, value, wanted, limits):
-    """Nested lists of JSON values as an array. Raises ServingError if they are ragged or hold other types, and before
-    they are read if their first ones have another shape than is wanted, or exceed the limits."""
-    shape, inner, dtype = [], value, wanted.dtype
-    while isinstance(inner, list):
-        if len(shape) == MOST_DIMENSIONS:
-            raise invalid(f"Input {name} has lists nested more than {MOST_DIMENSIONS} deep.")
-        shape.append(len(inner))
-        inner = inner[0] if inner else None
-    check_shape(name, shape, wanted, limits)
-    flat = [value]
-    for depth, size in enumerate(shape):
+def named(dtype):
+    """A dtype as clients call it."""
+    return "strings" if dtype.kind == "O" else dtype.name
+
+
+def array_of(name, value, dtype):
+    """JSON values in lists of lists as an array; of bytes if `dtype` is that of strings. Raises ServingError."""
+    found = np.array(value, object)  # where lists differ in length, they are its values
+    flat = found.ravel().tolist()
+    if dtype.kind == "O":
+        array = np.empty(len(flat), object)
+        array[:] = [text_of(name, one) for one in flat]
+    else:
         for one in flat:
-            if not isinstance(one, list):
-                raise invalid(f"Input {name} has {shortened(one)} at level {depth}, where other values are lists.")
-            if len(one) != size:
-                raise invalid(
-                    f"Input {name} has a list of {len(one)} values at level {depth}, where the first has {size}: "
-                    "all must be equally long."
-                )
-        flat = [inner for one in flat for inner in one]
-    leaf = text_of if dtype.kind == "O" else number_of
-    array = np.empty(len(flat), dtype)
-    try:
-        array[:] = [leaf(name, one, dtype) for one in flat]
-    except OverflowError:
-        raise invalid(f"Input {name} has a number outside the range of {dtype.name}.") from None
-    return array.reshape(shape)
+            if type(one) not in NUMBERS[dtype.kind]:
+                raise invalid(f"Input {name} takes {dtype.name}; the request has {shortened(one)}.")
+        array = np.array(flat, (float if dtype.kind in "fV" else None) if flat else dtype)
+    return array.reshape(found.shape)
 
 
-def text_of(name, value, dtype):
+def text_of(name, value):
     """The bytes of a JSON string, or of {"b64": ...}. Raises ServingError."""
-    if isinstance(value, str):
-        return utf8_of(name, value)
-    if is_bytes(value):
-        try:
-            return base64.b64decode(value["b64"], validate=True)
-        except (binascii.Error, ValueError):
-            raise invalid(f"Input {name}: unable to base64 decode {shortened(value['b64'])}.") from None
-    raise invalid(f"Input {name} takes strings; the request has {shortened(value)}.")
-
-
-def number_of(name, value, dtype):
-    """A JSON number or bool, if an array of the dtype can hold it. Raises ServingError."""
-    if type(value) not in NUMBERS.get(dtype.kind, ()):
-        raise invalid(f"Input {name} takes {dtype.name}; the request has {shortened(value)}.")
-    if dtype.kind == "f" and np.isfinite(value) and abs(value) > float(np.finfo(dtype).max):
-        raise invalid(f"Input {name} has {shortened(value)}, which is outside the range of {dtype.name}.")
-    return value
+    try:
+        return value.encode() if isinstance(value, str) else base64.b64decode(value["b64"], validate=True)
+    except (TypeError, LookupError, ValueError) as error:  # the last two: no base64, and half of a surrogate pair
+        raise invalid(f"Input {name} takes strings; the request has {shortened(value)}: {str(error)[:100]}.") from None
 
 
 def is_bytes(value):
@@ -189,42 +148,20 @@ def shortened(value):
     return (reprlib.repr(value) if is_nested else json.dumps(value[:80] if isinstance(value, str) else value))[:80]
 
 
-def utf8_of(name, text):
-    """The bytes of a text. Raises ServingError for half of a surrogate pair, which UTF-8 has not."""
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise invalid(
-            f"Input {name} has a text with the lone surrogate {text[error.start]!a} at character {error.start}, which "
-            "is no character."
-        ) from None
-
-
 def check_shape(name, shape, wanted, limits):
     """Raises ServingError unless an array of the shape is one that the signature takes, and within the limits."""
     if shape:
-        limits.check_count(shape[0])
+        limits.check("max_rows", shape[0], "The request has {} rows")
     fits = wanted.shape is None or (
         len(shape) == len(wanted.shape)
         and all(size in (None, found) for size, found in zip(wanted.shape, shape, strict=True))
     )
-    if not fits:
+    has_empty_rows = wanted.dtype == object and 0 in shape[1:] and shape[0]
+    if not fits or has_empty_rows:
         raise invalid(f"Input {name} has shape {list(shape)}, expected {shown(wanted.shape)}.")
-    if wanted.dtype == object and shape and shape[0] and 0 in shape:
-        raise invalid(f"Input {name} has rows without a text: give each at least one.")
-    limits.check_described(math.prod(shape) * wanted.dtype.itemsize)
+    limits.check("max_body_bytes", math.prod(shape) * wanted.dtype.itemsize, DESCRIBED)
 
 
 def shown(shape):
     """A shape as TensorFlow writes it: [?,128]."""
     return f"[{','.join('?' if size is None else str(size) for size in shape)}]"
-
-
-def check_texts(name, array, limits):
-    """Raises ServingError if a text is too long."""
-    longest = max(map(len, array.flat), default=0)
-    if longest > limits.max_text_bytes:
-        raise invalid(
-            f"Input {name} has a text of {longest} bytes; this server takes at most {limits.max_text_bytes} "
-            "(option --max_text_bytes)."
-        )

@@ -28,6 +28,10 @@ OF_MODEL = r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d{1,30}))?"
 ASK = re.compile(rf"{OF_MODEL}:(?P<method>predict)")
 LOOK = re.compile(rf"{OF_MODEL}(?P<metadata>/metadata)?")
 LARGE = 10_000  # bytes
+MALFORMED = (
+    "Malformed request: {}: models answer at /v1/models/NAME, and at /v1/models/NAME:predict a POST with a body such "
+    'as {{"instances": ["a text"]}}.'
+)
 LATE = "There was no time to see which texts are empty or were cut (option --request_seconds)."
 TIMES_READ = 8  # the limit of a body
 
@@ -91,14 +95,8 @@ class RestInterface:
         return response
 
     async def _answer(self, request, path, parts, entry):
-        if asked := None if request.method == "POST" else ASK.fullmatch(path):
-            signature = find_signature(self._models.find(urllib.parse.unquote(asked["model"])), "")
-            raise invalid(
-                f"Malformed request: {request.method} {path}: ask with POST and a body such as "
-                f"{json_tensors.smallest_body(signature)}."
-            )
         if not parts:
-            raise invalid(f"Malformed request: {request.method} {path}: models answer at /v1/models/NAME.")
+            raise invalid(MALFORMED.format(f"{request.method} {path}"))
         version = None if parts["version"] is None else int(parts["version"])
         if entry.method == "status":
             return JSONResponse(model_messages.as_json(model_messages.status(self._models, entry.model, version)))
@@ -133,11 +131,8 @@ class RestInterface:
 
 
 async def read_body(request, most):
-    """The bytes of a request, without a byte order mark. Raises ServingError if they are compressed or above `most`;
-    how slowly they may come is the business of a proxy."""
-    if (encoding := request.headers.get("content-encoding", "identity").lower()) != "identity":
-        message = f"The request is encoded as {encoding[:100]}: send it without Content-Encoding."
-        raise ServingError(StatusCode.INVALID_ARGUMENT, message, http_status=415)
+    """The bytes of a request, without a byte order mark. Raises ServingError if they are above `most`; how slowly they
+    may come is the business of a proxy."""
     chunks, size, declared = [], 0, request.headers.get("content-length", "")
     # A body above the limit is read, and forgotten: a client that is still sending does not see an answer.
     if not (declared.isdigit() and int(declared[:20]) > TIMES_READ * most):
@@ -192,8 +187,8 @@ def error_response(failure):
 
 async def not_found(request, failure):
     """The response to an address or method that does not exist, in the form of all errors."""
-    message = f"Malformed request: {request.method} {request.url.path[:500]}: models answer at /v1/models/NAME."
-    return JSONResponse({"error": message}, failure.status_code)
+    error = MALFORMED.format(f"{request.method} {request.url.path[:500]}")
+    return JSONResponse({"error": error}, failure.status_code)
 
 
 class OwnClients:

@@ -4,7 +4,6 @@ Such an export takes rows of ids. Its tokenizer.json makes them from texts, outs
 as the SavedModel of the same model names them, so that clients need not know which of the two answers.
 """
 
-import importlib.util
 import pathlib
 
 import numpy as np
@@ -18,7 +17,7 @@ from keras_bert_impl.serving.signatures import DEFAULT_SIGNATURE, Array, Signatu
 from keras_bert_impl.serving.tensorflow_runtime import tf
 from keras_bert_impl.serving.text_checks import TextChecks
 
-RUNTIMES = {"openvino": "openvino", "onnx": "onnxruntime"}  # format to the package that runs it
+FORMATS = ("openvino", "onnx")
 TEXT = {"text": Array(np.dtype(object), (None,))}
 PAIR = {**TEXT, "text_pair": Array(np.dtype(object), (None,))}
 # Of each kind of model that is served: its signatures with their inputs. Answers of the others are made of words and
@@ -43,7 +42,7 @@ class RowServable:
 
     Attributes: those of `servable.Servable`.
     Raises: ValueError if the export is in another format or of a kind of model that is served as a SavedModel only;
-        ImportError that names the runtime to install; OSError or an error of the runtime if it is damaged.
+        OSError or an error of the runtime if it is damaged.
     """
 
     def __init__(self, name, version, directory, options):
@@ -70,16 +69,14 @@ class RowServable:
     def run(self, name, inputs):
         """Outputs by name, as NumPy arrays, for the texts by name; called from a worker thread.
 
-        Raises: ServingError if a text is no UTF-8, or there are not equally many of both.
+        Raises: ServingError if there are not equally many of both, UnicodeDecodeError if a text is no UTF-8.
         """
         return self._answer(inputs)
 
     def _answer(self, inputs):
-        columns = [texts_of(name, array) for name, array in sorted(inputs.items())]  # text, text_pair
-        if len({len(column) for column in columns}) > 1:
-            raise invalid("text and text_pair must have equally many strings.")
-        if not columns[0]:
-            raise invalid("The request has no texts.")
+        columns = [texts_of(array) for _, array in sorted(inputs.items())]  # text, text_pair
+        if len({len(column) for column in columns}) > 1 or not columns[0]:
+            raise invalid("text and text_pair must have equally many strings, at least one.")
         texts = list(zip(*columns, strict=True)) if columns[1:] else columns[0]
         return self._name_outputs(self._reader.answer(self._run_rows, texts), self.metadata)
 
@@ -89,26 +86,17 @@ class RowServable:
 
 
 def check_served(directory, export):
-    """Raises ValueError unless an export, as its config.json describes it, is in a format and of a kind for this;
-    ImportError if its runtime is missing."""
-    if export["format"] not in RUNTIMES:
-        raise ValueError(f"{directory} is in the format {export['format']}: served are saved_model, openvino and onnx.")
-    if export["model"] not in INPUTS:
+    """Raises ValueError unless an export, as its config.json describes it, is in a format and of a kind for this."""
+    if export["format"] not in FORMATS or export["model"] not in INPUTS:
         raise ValueError(
-            f"{directory} holds a {export['model']} in the format {export['format']}, in which only "
-            f"{', '.join(INPUTS)} are served: export it with --format saved_model."
+            f"{directory} holds a {export['model']} in the format {export['format']}: {' and '.join(FORMATS)} are "
+            f"served of {', '.join(INPUTS)}. Export it with --format saved_model."
         )
-    package = RUNTIMES[export["format"]]
-    if importlib.util.find_spec(package) is None:
-        raise ImportError(f"{directory} is run by {package}: pip install {package}.")
 
 
-def texts_of(name, array):
-    """The strings of an input; its name is for the error."""
-    try:
-        return [text.decode() if isinstance(text, bytes) else text for text in array.tolist()]
-    except UnicodeDecodeError:
-        raise invalid(f"Input {name} has a text that is not valid UTF-8.") from None
+def texts_of(array):
+    """The strings of an input."""
+    return [text.decode() if isinstance(text, bytes) else text for text in array.tolist()]
 
 
 def is_multi_label(metadata):

@@ -5,10 +5,8 @@ import math
 import numpy as np
 
 from keras_bert_impl.serving.errors import invalid
-from keras_bert_impl.serving.request_inputs import check_names, check_shape
+from keras_bert_impl.serving.request_inputs import DESCRIBED, check_names, check_shape
 from keras_bert_impl.serving.tensorflow_runtime import tf
-
-MOST_DIMENSIONS = 64
 
 # Clients read answers from these fields, in which TensorFlow Serving writes them; tf.make_tensor_proto would write
 # tensor_content instead.
@@ -39,7 +37,8 @@ def arrays_of_messages(messages, signature, limits):
     Raises: ServingError, before anything is allocated.
     """
     check_names(messages, signature)
-    limits.check_described(sum(described_bytes(name, message) for name, message in messages.items()))
+    size = sum(described_bytes(name, message) for name, message in messages.items())
+    limits.check("max_body_bytes", size, DESCRIBED)
     for name, message in messages.items():
         check_shape(name, [side.size for side in message.tensor_shape.dim], signature.inputs[name], limits)
     return {name: array_of_message(name, message) for name, message in messages.items()}
@@ -48,15 +47,13 @@ def arrays_of_messages(messages, signature, limits):
 def described_bytes(name, message):
     """The bytes of the array that a TensorProto describes. Raises ServingError."""
     shape = [dimension.size for dimension in message.tensor_shape.dim]
-    if message.tensor_shape.unknown_rank or any(size < 0 for size in shape):
-        raise invalid(f"Input {name} has the shape {shape} of a specification, not of an array.")
-    if len(shape) > MOST_DIMENSIONS:
-        raise invalid(f"Input {name} has {len(shape)} dimensions, more than NumPy's {MOST_DIMENSIONS}.")
     try:
-        dtype = tf.dtypes.as_dtype(message.dtype)
+        size = tf.dtypes.as_dtype(message.dtype).size or 8
     except TypeError:
-        raise invalid(f"Input {name} has the unknown type {message.dtype}.") from None
-    return math.prod(shape) * (dtype.size or 8)
+        size = None
+    if size is None or message.tensor_shape.unknown_rank or min(shape, default=0) < 0:
+        raise invalid(f"Input {name}, of type {message.dtype} and shape {shape[:9]}, describes no array.")
+    return math.prod(shape) * size
 
 
 def array_of_message(name, message):

@@ -66,7 +66,7 @@ def damage_weights(version):
 @pytest.mark.parametrize("damage", [damage_graph, damage_weights])
 def test_a_damaged_model_ends_the_start_with_its_place(toy, damage):
     damage(toy / "1")
-    with pytest.raises(ValueError, match=r"toy/1 could not be loaded as model toy: \w+"):
+    with pytest.raises(ValueError, match=r"toy could not be loaded as model toy: .+"):
         RunningServer([ServedModel("toy", str(toy))])
 
 
@@ -79,13 +79,13 @@ def test_a_damaged_model_keeps_no_other_from_being_served(toy, tmp_path):
         assert server.ask("/readyz") == (200, b"ready, without broken\n")
         for path, body in (("/v1/models/broken:predict", BODY), ("/v1/models/broken", None)):
             status, error = server.error(path, body)
-            assert status == 404 and "Model broken is not served: " in error and "could not be loaded" in error
+            assert status == 404 and "could not be loaded as model broken" in error
     finally:
         server.stop()
 
 
 def test_a_directory_without_a_model_says_what_is_expected(tmp_path):
-    with pytest.raises(ValueError, match=r"has no version of model toy: expected saved_model\.pb, openvino"):
+    with pytest.raises(ValueError, match=r"could not be loaded as model toy: expected saved_model\.pb, openvino"):
         RunningServer([ServedModel("toy", str(tmp_path))])
 
 

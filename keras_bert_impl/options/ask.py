@@ -1,7 +1,6 @@
 """The options of `keras-bert ask`."""
 
 import dataclasses
-import typing
 
 
 @dataclasses.dataclass
@@ -18,8 +17,6 @@ class AskConfig:
         top_k: number of classes, answers, or words for each mask, the likeliest first; of classes of which a text may
             have several, all are given.
     """
-
-    REMOTE: typing.ClassVar = {"text": ("",), "context": ("",)}
 
     model: str | None = None
     text: str | None = None

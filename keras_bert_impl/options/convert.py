@@ -19,8 +19,6 @@ class ConvertConfig:
             huggingface.
     """
 
-    REMOTE: typing.ClassVar = {"source": ("hf://",)}
-
     source: str
     target: str
     to: typing.Literal["huggingface", "google", "keras_hub"] = "huggingface"

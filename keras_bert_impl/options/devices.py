@@ -25,6 +25,7 @@ class Distribution:
     """
 
     TITLE: typing.ClassVar = "devices"
+    OUTPUTS: typing.ClassVar = ("gs://",)  # where a run on many machines may write
 
     distribution: Kind = "single"
     devices: int | None = None

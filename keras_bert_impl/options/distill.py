@@ -31,7 +31,6 @@ class DistillConfig(PretrainConfig):
             only at the masked ones, which takes a seventh of the work and memory for the vocabulary.
     """
 
-    REMOTE: typing.ClassVar = {**PretrainConfig.REMOTE, "teacher": ("hf://",)}
     GROUPS: typing.ClassVar = {
         "what is learnt from the teacher": ("objective", *OF_DISTILBERT),
         "the student": (

@@ -1,7 +1,6 @@
 """The options of `keras-bert fill-mask`."""
 
 import dataclasses
-import typing
 
 
 @dataclasses.dataclass
@@ -16,8 +15,6 @@ class FillMaskConfig:
         top_k: guesses for each mask, or for all together.
         together: guess the words of all masks of a text together.
     """
-
-    REMOTE: typing.ClassVar = {"text": ("",)}
 
     model: str | None = None
     text: str | list[str] | None = None

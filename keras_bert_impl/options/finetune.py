@@ -64,7 +64,6 @@ class FinetuneConfig:
         model_devices: for model_parallel, the number of devices that share one copy of the model.
     """
 
-    REMOTE: typing.ClassVar = {"teacher": ("hf://",)}
     GROUPS: typing.ClassVar = {
         "the task's data": (
             *("task_options", "text_column", "pair_column", "label_column", "bad_rows"),

@@ -61,7 +61,6 @@ class PrepareConfig:
             command without --verify writes them again.
     """
 
-    REMOTE: typing.ClassVar = {"beam_storage": ("",), "beam_options": ("",), "vocab": ("hf://",)}
     GROUPS: typing.ClassVar = {
         "the text": ("text_format", "text_field", "language", "language_exponent", "skip_unreadable"),
         "the vocabulary": ("tokenizer", "vocab", "vocabulary_size", "lowercase"),

@@ -211,8 +211,6 @@ class PretrainConfig(
         seed: random seed for initial weights, order of the rows and masks.
     """
 
-    REMOTE: typing.ClassVar = {"data": ("",), "output": ("gs://",), "init": ("hf://",)}
-
     data: str
     output: str
     seed: int = 0

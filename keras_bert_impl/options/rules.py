@@ -27,12 +27,11 @@ class Range(typing.NamedTuple):
     def __str__(self):
         low = f"{'above' if self.above else 'at least'} {self.low:g}" if self.low > -math.inf else ""
         high = f"{'below' if self.below else 'at most'} {self.high:g}" if self.high < math.inf else ""
-        return " and ".join(filter(None, (low, high))) or "a finite number"
+        return " and ".join(filter(None, (low, high)))
 
 
-ANY, COUNT, AT_LEAST_0, POSITIVE = Range(), Range(1), Range(0), Range(0, above=True)
+COUNT, AT_LEAST_0, POSITIVE = Range(1), Range(0), Range(0, above=True)
 SHARE, RATE, PART = Range(0, 1), Range(0, 1, below=True), Range(0, 1, above=True)
-PORT = Range(0, 65535)
 RANGES = {
     # data
     "duplicates": COUNT,
@@ -92,27 +91,6 @@ RANGES = {
     "validation_batches": COUNT,
     "warmup_share": RATE,
     "weight_decay": AT_LEAST_0,
-    # devices and processes
-    "devices": COUNT,
-    "global_batch": COUNT,
-    "model_devices": COUNT,
-    "threads": COUNT,
-    "workers": COUNT,
-    # asking and serving
-    "grpc_port": PORT,
-    "max_answer_bytes": COUNT,
-    "max_batch_bytes": COUNT,
-    "max_batch_size": COUNT,
-    "max_body_bytes": COUNT,
-    "max_queued_rows": COUNT,
-    "max_rows": COUNT,
-    "max_text_bytes": COUNT,
-    "null_threshold": ANY,
-    "port": PORT,
-    "request_seconds": POSITIVE,
-    "rounds": COUNT,
-    "seconds": POSITIVE,
-    "top_k": COUNT,
 }
 
 
@@ -143,7 +121,6 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")  # hosts that this machine alone re
 RULES = {
     "PrepareConfig": (
         Rule("phrases", {"tokenizer": ("wordpiece",)}, "is for tokenizer wordpiece: leave it out."),
-        Rule("language_exponent", {"input": GIVEN}, "needs a folder of folders: name it with --input."),
         Rule("packed", {"static_masks": ABSENT}, "beside static_masks: Google's format has no packed rows."),
         Rule("masking_unit", {"phrases": GIVEN}, "needs phrases to mask: give --phrases.", values=("phrase",)),
         Rule(
@@ -181,10 +158,6 @@ RULES = {
     ),
     "PlanConfig": (
         Rule("shard_optimizer", {"model_devices": ABSENT}, "is for data parallelism: leave model_devices out."),
-    ),
-    "CompareConfig": (
-        Rule("task", {"data": GIVEN}, "needs --data, on which its models are scored."),
-        Rule("data", {"task": GIVEN}, "needs --task, which says what they are scored for."),
     ),
 }
 # Of every command that trains on several devices: it would compute for hours on fewer than were meant.

@@ -41,14 +41,12 @@ from keras_bert_impl.console import progress, say
 from keras_bert_impl.features import MASKING_RATE, usual_predictions
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.options.prepare_data import PrepareConfig as PrepareConfig
-from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.preprocessing.beam_jobs import run_jobs_on_beam
 from keras_bert_impl.preprocessing.beam_storage import open_storage, remove_storage
 from keras_bert_impl.preprocessing.language_sampling import copies_of, language_sizes, sampling_factors
 from keras_bert_impl.preprocessing.local_jobs import run_jobs, worker_pool
 from keras_bert_impl.preprocessing.masking import check_predictions
 from keras_bert_impl.preprocessing.phrases import FILE, PhraseFinder, read_phrases
-from keras_bert_impl.preprocessing.pretraining_rows import PAIRS
 from keras_bert_impl.preprocessing.shards import (
     BLOCK_BYTES,
     PIECE_BYTES,
@@ -78,11 +76,10 @@ from keras_bert_impl.training.preparation_report import (
     write_preparation,
 )
 from keras_bert_impl.training.runs import check_run, open_run, versions
-from keras_bert_impl.training.vocabularies import checked_lowercase, learn, open_vocabulary, vocabulary_in
+from keras_bert_impl.training.vocabularies import LEARNERS, USUAL_LOWERCASE, open_vocabulary, vocabulary_in
 
 # Longest documents to try if there are too few for a split: a chapter, some pages, two pages.
 PART_CHARACTERS = (64_000, 16_000, 4_000)
-SHORTEST_PAIR = 5
 LEAST_DOCUMENTS = {"next_sentence": 2}  # of a split; 1 for other pairs
 NAMED_ENDINGS = 9  # of files that are left out, listed at most
 QUICKLY_READ_BYTES = 1_000_000_000  # whose checksums are compared each time, in some seconds
@@ -97,10 +94,11 @@ def run(config):
     """Prepares the data as the module's docstring describes; returns the summary. A finished output is not changed."""
     if config.verify:
         return verify(pathlib.Path(config.output))
-    check_options(config)
-    check_lengths(config)
+    if config.predictions_per_sequence is not None:
+        check_predictions(config.predictions_per_sequence, config.sequence_length, MASKING_RATE)
     phrases = read_phrases(config.phrases) if config.phrases else None
-    config = dataclasses.replace(config, lowercase=checked_lowercase(config.tokenizer, config.lowercase))
+    if config.lowercase is None:
+        config = dataclasses.replace(config, lowercase=USUAL_LOWERCASE[config.tokenizer])
     what = dataclasses.replace(config, **WITHOUT_INFLUENCE_ON_ROWS)
     directory = check_run(config.output, what)
     pieces, size = open_pieces(config)
@@ -229,22 +227,6 @@ def settings_of(config):
     )  # fmt: skip
 
 
-def check_lengths(config):
-    """Raises ValueError if the long rows are not longer than the others, or rows are too short for what they hold."""
-    short, long = config.sequence_length, config.long_sequence_length
-    if long is not None and long <= short:
-        raise ValueError(
-            f"--long_sequence_length {long} is not above --sequence_length {short}: give a larger one, or leave it out."
-        )
-    if config.pairs in PAIRS and short < SHORTEST_PAIR:
-        raise ValueError(
-            f"--sequence_length {short} is too short for two segments, which need {SHORTEST_PAIR} tokens: [CLS], [SEP] "
-            "twice, and one of each. Give more, or --pairs full_sentences."
-        )
-    if config.predictions_per_sequence is not None:
-        check_predictions(config.predictions_per_sequence, short, MASKING_RATE)
-
-
 def row_lengths(config):
     """The lengths of rows to write, each once."""
     return tuple(dict.fromkeys(filter(None, (config.sequence_length, config.long_sequence_length))))
@@ -285,10 +267,6 @@ def with_enough_documents(config, pieces):
     Raises: ValueError if the text is too short even so.
     """
     counts = first_documents(config, pieces)
-    problems = [problem for piece in pieces for problem in getattr(piece.documents, "problems", ())]
-    if problems and not sum(counts.values()):
-        place, reason = problems[0]
-        raise ValueError(f"No document of {config.input} can be read; the first problem: {place}: {reason}")
     for longest in PART_CHARACTERS if config.input and too_small(counts, config.pairs) else ():
         cut = [piece._replace(documents=piece.documents.cut(longest)) for piece in pieces]
         if not too_small(first_documents(config, cut), config.pairs):
@@ -358,7 +336,7 @@ def read_tokenizer(config, directory):
 def learn_tokenizer(config, pieces, languages):
     """A tokenizer whose vocabulary is learned from the training split, in which `languages` are sampled."""
     sample = VocabularySample(config, pieces, languages)
-    tokenizer = learn(config.tokenizer, sample, config.vocabulary_size, config.lowercase)
+    tokenizer = LEARNERS[config.tokenizer](sample, config.vocabulary_size, config.lowercase)
     found, asked = tokenizer.vocabulary_size, config.vocabulary_size
     say(
         f"  learned a vocabulary of {found:,} words{f' of the {asked:,} asked for' if found < asked else ''} from "
@@ -437,11 +415,6 @@ def restore_records(directory, settings):
 
 def verify(directory):
     """Compares every file with the manifest; ends the program with status 1 if one is damaged."""
-    if not (directory / "manifest.json").is_file():
-        raise ValueError(
-            f"{directory} has no manifest.json: keras-bert prepare-data has not finished in this directory. Give its "
-            "command again without --verify."
-        )
     shards, others = read_manifest(directory)
     files = shards + others
     damaged = damaged_files(directory, progress(files, "verifying", len(files)), thorough=True)

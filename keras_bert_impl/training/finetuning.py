@@ -69,9 +69,6 @@ def run_here(config):
 def run_task(config, data):
     """`run` for one task, whose files are in the directory `data`."""
     task = find_task(config, data)
-    if unknown := sorted(set(task.defaults) - set(DEFAULTS)):
-        raise ValueError(f"The task {config.task} has a default {unknown[0]!r}; it can have {', '.join(DEFAULTS)}.")
-    check_search(config)
     usual = {**DEFAULTS, **task.defaults}
     chosen = {name: value for name, value in usual.items() if getattr(config, name) is None}
     config = dataclasses.replace(config, **chosen)
@@ -125,17 +122,6 @@ def check_devices(config):
 
 SEARCHED = ("search_learning_rates", "search_batch_sizes", "search_epochs")
 CHOSEN = ("learning_rate", "batch_size", "epochs")  # in each trial one of these values
-
-
-def check_search(config):
-    """Raises ValueError for a value beside `search`, which tries those of a list in its place."""
-    given = [(one, values) for one, values in zip(CHOSEN, SEARCHED, strict=True) if getattr(config, one) is not None]
-    if config.search and given:
-        one, values = given[0]
-        raise ValueError(
-            f"--{one} {getattr(config, one)} beside search, which tries the values of --{values}: leave {one} out, or "
-            f"give --{values} [{getattr(config, one)}]."
-        )
 
 
 def plan_trials(config):
@@ -206,8 +192,6 @@ def run_glue(config):
         figures[name] = run_here(task_config)
         if distribution.is_chief():
             copy_submissions(directory, name)
-    if not figures:
-        raise ValueError(f"{config.data} holds none of the folders {', '.join(GLUE_FOLDERS.values())}.")
     write_glue_table(directory, figures)
     return figures
 

@@ -10,7 +10,7 @@ from keras_bert_impl import distribution
 from keras_bert_impl.console import say
 from keras_bert_impl.misspelt import did_you_mean
 from keras_bert_impl.preprocessing.shards import file_identity
-from keras_bert_impl.tasks import endings, glue, hub_datasets, named_entities, own_data, question_answering
+from keras_bert_impl.tasks import endings, glue, named_entities, own_data, question_answering
 from keras_bert_impl.tasks.tables import BadRows
 
 TASKS = {**glue.TASKS, **question_answering.TASKS, **endings.TASKS, **named_entities.TASKS}
@@ -19,21 +19,15 @@ PARTS = (
     "name", "splits", "dev", "test", "main_metric", "defaults", "paper", "bad_rows", "read", "find_class_names",
     "build", "loss", "featurize", "score", "write_predictions", "submissions",
 )  # fmt: skip
-# The options that name columns, with their defaults.
-OWN_COLUMNS = {"text_column": "text", "pair_column": "text_pair", "label_column": "label"}
 
 
 def find_task(config, data):
-    """The task that the configuration names. Raises ValueError if there is no such task, or it lacks an option."""
-    check_columns(config)
+    """The task that the configuration names. Raises ValueError if there is no such task."""
     if config.task in own_data.KINDS:
         columns = (config.text_column, config.pair_column, config.label_column)
         task = own_data.own_task(config.task, data, *columns)
     elif config.task.endswith(".py"):
-        found = runpy.run_path(config.task)
-        if "TASK" not in found:
-            raise ValueError(f"{config.task} does not define TASK: assign the task to this name.")
-        task = found["TASK"]
+        task = runpy.run_path(config.task)["TASK"]
     elif config.task in TASKS:
         task = TASKS[config.task]
     else:
@@ -45,47 +39,14 @@ def find_task(config, data):
     return with_options(task, config)
 
 
-def check_columns(config):
-    """Raises ValueError if an option names a column although the task always reads the same columns."""
-    if config.task in own_data.KINDS:
-        return
-    for option, usual in OWN_COLUMNS.items():
-        is_of_hub = option == "label_column" and config.data.startswith(hub_datasets.PREFIX)
-        if getattr(config, option) != usual and not is_of_hub:
-            raise ValueError(
-                f"{option} {getattr(config, option)!r} is for tables of your own ({', '.join(own_data.KINDS)}), and "
-                f"label_column also for datasets of the hub. The task {config.task} always reads the same columns: "
-                f"leave {option} out."
-            )
-
-
 def with_options(task, config):
-    """The task with the options of the configuration. Raises ValueError if the task lacks one of them, or a part."""
+    """The task with the options of the configuration. Raises ValueError if the task lacks a part."""
     missing = [part for part in PARTS if not hasattr(task, part)]
     if missing:
         raise ValueError(
             f"TASK in {config.task} lacks {', '.join(missing)}: keras_bert_impl/tasks/__init__.py lists a task's parts."
         )
-    if not dataclasses.is_dataclass(task):
-        if config.task_options:
-            raise ValueError(
-                f"TASK in {config.task} is not a dataclass and takes no task_options: set its options in that file."
-            )
-        return task
-    fields = [field.name for field in dataclasses.fields(task)]
-    unknown = sorted(set(config.task_options) - set(fields))
-    if unknown:
-        meant = did_you_mean(unknown[0], fields)
-        raise ValueError(f"The task {config.task} has no option {unknown[0]!r}; it has {', '.join(fields)}.{meant}")
-    if "splits" in config.task_options and not all(isinstance(place, str) for place in task.splits.values()):
-        raise ValueError(f"The task {config.task} reads files with certain columns: leave task_options.splits out.")
-    task = dataclasses.replace(task, **config.task_options)
-    for option in ("dev", "test"):
-        given = getattr(task, option)
-        if isinstance(given, str) or not {*given, "train"} <= set(task.splits):
-            known = ", ".join(task.splits)
-            raise ValueError(f"The task {config.task} has {option} {given!r}, expected a list of its splits, {known}.")
-    return task
+    return dataclasses.replace(task, **config.task_options) if config.task_options else task
 
 
 def read_splits(task, config, data):

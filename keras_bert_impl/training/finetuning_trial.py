@@ -163,8 +163,6 @@ def featurize(config, task, examples, class_names, model):
         if count:
             say_once(f"  {split}: {count:,} of {len(part.first):,} rows are rows of train, too", config.data)
     if config.class_weights is not None:
-        if class_names is None:
-            raise ValueError(f"The task {task.name} has no classes: leave class_weights out.")
         train = rows["train"]
         labels = train.of_texts(train.labels)
         seen = labels if train.weights is None else labels[train.of_texts(train.weights) > 0]
@@ -255,7 +253,7 @@ class DevScores(keras.callbacks.Callback):
             )
             for split in self.task.dev
         }
-        value = self.main_figure(figures[self.task.dev[0]])
+        value = figures[self.task.dev[0]][self.task.main_metric]
         self.history.append(
             {
                 "loss": float(logs["loss"]),
@@ -265,15 +263,6 @@ class DevScores(keras.callbacks.Callback):
             }
         )
         logs[self.name] = value  # Keras prints it, and BestWeights reads it
-
-    def main_figure(self, figures):
-        """The figure by which the best epoch is chosen. Raises ValueError if the task does not have it."""
-        if self.task.main_metric not in figures:
-            known = ", ".join(plain(figures))
-            raise ValueError(
-                f"main_metric {self.task.main_metric!r} is not a figure of {self.task.name}, which has {known}."
-            )
-        return figures[self.task.main_metric]
 
 
 def plain(figures):

@@ -24,11 +24,6 @@ def check_input(directory, pieces):
     files = _described(pieces)
     record = pathlib.Path(directory) / "input.json"
     if not record.is_file():
-        if any((pathlib.Path(directory) / "work").glob("piece-*.json")):
-            raise ValueError(
-                f"{directory} was begun by an earlier version, which did not record its input: name another output, or "
-                "remove the directory."
-            )
         return files
     earlier = json.loads(record.read_text(encoding="utf-8"))["files"]
     sums = {**{name: file.get("sha256") for name, file in earlier.items()}, **_sums_of_pieces(directory)}

@@ -39,7 +39,7 @@ from keras_bert_impl.training import pretraining_report
 from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.pretraining_data import PretrainingData
 from keras_bert_impl.training.pretraining_model import build_pretrainer, rates_of_family, schedule_of
-from keras_bert_impl.training.pretraining_plan import make_plan
+from keras_bert_impl.training.pretraining_plan import check_steps, make_plan
 from keras_bert_impl.training.pretraining_rounds import Rounds
 from keras_bert_impl.training.remote_output import Output, SendFiles
 from keras_bert_impl.training.run_documents import write_pretraining
@@ -82,11 +82,7 @@ def run_here(config, open_data, build):
         say(f"  opening the data in {config.data}")
         data = open_data(config)
         check_shares(config)
-        if config.steps is None and config.max_minutes is None:
-            raise ValueError("The length of the run is missing: give --steps, --max-minutes, or both.")
-        check_executions(config)
-        if config.profile_steps is not None:
-            steps_to_profile(config.profile_steps)
+        check_steps(config)
         hardware.keep_compiled(config.compilation_cache)
         # A bucket has no locks, and a process' own copy of it needs none.
         with contextlib.nullcontext() if output.is_remote else locked(directory):
@@ -116,21 +112,6 @@ def check_shares(config):
     if processes > 1 and (config.steps is None or config.max_minutes is not None):
         raise ValueError(
             f"All {processes} processes must train for the same number of steps: give --steps, and no --max-minutes."
-        )
-
-
-def check_executions(config):
-    """Raises ValueError if an update of the weights, or `steps_per_execution`, does not fit into the steps."""
-    accumulated = config.gradient_accumulation_steps or 1
-    if config.steps is not None and config.steps < accumulated:
-        raise ValueError(
-            f"steps {config.steps} is below gradient_accumulation_steps {accumulated}: the weights would never be "
-            "updated. Give more steps."
-        )
-    if config.steps is not None and config.steps < (config.steps_per_execution or 1):
-        raise ValueError(
-            f"steps {config.steps} must be at least steps_per_execution {config.steps_per_execution}: give more steps, "
-            "or a smaller --steps_per_execution."
         )
 
 

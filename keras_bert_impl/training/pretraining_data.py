@@ -17,7 +17,7 @@ import numpy as np
 from keras_bert_impl import distribution
 from keras_bert_impl.features import MASKING_RATE, usual_predictions
 from keras_bert_impl.preprocessing.numpy_data import TrainingBatches, check_streams
-from keras_bert_impl.preprocessing.pretraining_rows import PAIRS, RUNS
+from keras_bert_impl.preprocessing.pretraining_rows import PAIRS
 from keras_bert_impl.preprocessing.record_files import DamagedRecords
 from keras_bert_impl.preprocessing.remote_files import is_remote, open_file
 from keras_bert_impl.preprocessing.shards import damaged_files, read_manifest, read_prepared_json
@@ -52,20 +52,16 @@ class PretrainingData:
         hides_words: False leaves all tokens as they are, for objectives without masks.
         rates: the rates in RATES unless the configuration gives them.
 
-    Raises: ValueError if there is no such data, if it is damaged, or if words are hidden in the files already.
+    Raises: ValueError if the data is damaged, or if words are hidden in the files already.
     """
 
     def __init__(self, config, hides_words=True, rates=RATES):
         self.directory = str(config.data).rstrip("/")
-        summary = self._read_summary()
+        summary = read_prepared_json(self.directory, "summary.json")
         prepared = read_prepared_json(self.directory, "run.json")["configuration"]
         self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
         self.pairs, self.static_unit = prepared["pairs"], prepared["masking_unit"]
         self.has_pairs = self.pairs in PAIRS
-        if not self.has_pairs and self.pairs not in RUNS:
-            raise ValueError(
-                f"{self.directory} was prepared with --pairs {self.pairs}, which this version lacks: prepare it again."
-            )
         self.masking = self._masking(config, prepared, hides_words, rates)
         shards, files = read_manifest(self.directory)
         # Thoroughly: with another vocabulary the ids in the rows would be meaningless.
@@ -90,14 +86,6 @@ class PretrainingData:
         self.share_of_tokens = tokens / (rows * self.sequence_length)  # the rest is padding
         self.batch_size, self.seed, self.streams = config.batch_size, config.seed, config.streams
         self.validation_batches = config.validation_batches
-
-    def _read_summary(self):
-        try:
-            return read_prepared_json(self.directory, "summary.json")
-        except FileNotFoundError:
-            raise ValueError(
-                f"{self.directory} holds no prepared data: run keras-bert prepare-data --output {self.directory} first."
-            ) from None
 
     def _masking(self, config, prepared, hides_words, rates):
         """The options by which rows are masked while they are read. Raises ValueError if the files forbid them."""

@@ -18,7 +18,6 @@ from keras_bert_impl.optimization import (
     WarmupLinearDecay,
     WarmupStableDecay,
 )
-from keras_bert_impl.options.rules import default_of
 from keras_bert_impl.training.pretraining_data import RATES
 from keras_bert_impl.user_warnings import warn_user
 
@@ -78,23 +77,9 @@ def rates_of_family(config):
     return REPLACED_TOKENS.get(family, RATES) if learns_replaced else RATES
 
 
-def _check_size(config, found):
-    """Raises ValueError if another size than that of the checkpoint `init` was asked for. Recipes name its size."""
-    if config.size == default_of(config, "size"):
-        return
-    wanted = config_from_name(config.size, vocabulary_size=found.vocabulary_size, pad_id=found.pad_id)
-    if (type(wanted), wanted.num_layers, wanted.hidden_size) != (type(found), found.num_layers, found.hidden_size):
-        raise ValueError(
-            f"--size {config.size}, but the checkpoint {config.init} is a {found.family} of {found.num_layers} "
-            f"layers of width {found.hidden_size}, and determines the size: leave --size out."
-        )
-
-
 def pretrainer_of(config, data, encoder):
     """The model with the objective of the encoder's family."""
     family = type(encoder.config)
-    if family is ElectraConfig and config.objective == "span_boundary":
-        raise ValueError("An ELECTRA learns to find replaced tokens: leave objective span_boundary out.")
     if family is ElectraConfig or config.objective == "replaced_tokens":
         check_has_generator(encoder)
         return ElectraPretrainer(encoder, data.tokenizer, config.generator_size)
@@ -121,14 +106,9 @@ def permuted_options(config, data, encoder):
 def learns_pairs(config, family, data):
     """Whether something is learned from the two segments of the rows.
 
-    Raises: ValueError if that is asked for where it is impossible, or the rows were made for something else.
+    Raises: ValueError if the rows were made for something else.
     """
     is_possible = data.has_pairs and config.direction == "both" and family.pair_tasks
-    if config.next_sentence and not is_possible:
-        raise ValueError(
-            f"A {family.family} of the direction {config.direction} learns nothing about next sentences from the "
-            f"rows in {data.directory}, which were made with --pairs {data.pairs}: leave next_sentence out."
-        )
     if config.next_sentence is False or not is_possible:
         return False
     if data.pairs not in family.pair_tasks:
@@ -142,16 +122,11 @@ def learns_pairs(config, family, data):
 
 def check_spans(config, data):
     """Raises ValueError unless the rows are single sequences with masked spans (Joshi et al. 2020, section 3)."""
-    if data.has_pairs:
-        raise ValueError(
-            f"{data.directory} holds pairs, but SpanBERT's rows are single sequences: prepare the data with --pairs "
-            "doc_sentences."
-        )
     unit = data.static_unit if data.static_masks else config.masking_unit
-    if unit != "span":
+    if data.has_pairs or unit != "span":
         raise ValueError(
-            f"The objective span_boundary needs masked spans, but masking_unit is {unit}: give --masking_unit span"
-            f"{' to keras-bert prepare-data, which masks these rows' if data.static_masks else ''}."
+            f"span_boundary needs masked spans in single sequences, but {data.directory} has --pairs {data.pairs}, and "
+            f"masking_unit is {unit}: prepare the data with --pairs doc_sentences, and give --masking_unit span."
         )
 
 
@@ -167,13 +142,8 @@ def model_config(config, data):
         found = config_from_name(config.size, **of_data, **dropout, **shape)
         if config.direction == "both":
             return found
-        if not found.may_be_causal:
-            raise ValueError(f"The {found.family} here reads both sides: leave direction out.")
         return dataclasses.replace(found, direction=config.direction)
-    if shape:
-        raise ValueError(f"The checkpoint {config.init} determines these of the model: leave out {', '.join(shape)}.")
     checkpoint = checkpoints.open_checkpoint(config.init)
-    _check_size(config, checkpoint.config)
     if checkpoint.tokenizer is not None and checkpoint.tokenizer.vocabulary != data.tokenizer.vocabulary:
         raise ValueError(
             f"{config.init} has another vocabulary than the data in {data.directory}: prepare the data with --vocab "

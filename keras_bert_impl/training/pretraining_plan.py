@@ -23,7 +23,7 @@ def make_plan(config, data, directory, build):
     path = directory / "plan.json"
     if distribution.from_chief(path.is_file()):
         return json.loads(path.read_text())
-    start, together = time.monotonic(), config.steps_per_execution or usual_steps_per_execution(config.steps)
+    start, (together, unit) = time.monotonic(), steps_of_update(config)
     choices = jit_choices(config.jit_compile)
     measured = {}
     is_long = config.steps is None or config.steps >= WORTH_MEASURING
@@ -35,8 +35,6 @@ def make_plan(config, data, directory, build):
             say(f"  {measured[choice] * 1000:.0f} ms a step {how}")
     jit_compile = min(choices, key=measured.get) if measured else choices[-1]
     steps, minutes = config.steps, config.max_minutes
-    # The gradients of a number of steps that fills no update would be lost, and so would part of an execution.
-    unit = math.lcm(together, config.gradient_accumulation_steps or 1)
     if minutes is not None:
         minutes -= (time.monotonic() - start) / 60
         # A twentieth of the time for validation and saving.
@@ -44,11 +42,6 @@ def make_plan(config, data, directory, build):
         say(f"  {config.max_minutes:g} minutes are enough for {room:,} steps")
         steps = room if steps is None else min(steps, room)
     steps_per_round = steps_per_round_of(config, steps, together)
-    if steps < unit:
-        raise ValueError(
-            f"steps {steps} is below {unit}, in which steps_per_execution {together} and gradient_accumulation_steps "
-            f"{config.gradient_accumulation_steps or 1} both fit: give more steps."
-        )
     if steps % unit:
         say(
             f"  {steps:,} steps are rounded down to {steps - steps % unit:,}, a multiple of steps_per_execution "
@@ -64,6 +57,27 @@ def make_plan(config, data, directory, build):
     }
     write_json(path, plan)
     return plan
+
+
+def steps_of_update(config):
+    """(steps that are executed together, the steps of which a run has a multiple).
+
+    The gradients of a number of steps that fills no update would be lost, and so would part of an execution.
+    """
+    together = config.steps_per_execution or usual_steps_per_execution(config.steps)
+    return together, math.lcm(together, config.gradient_accumulation_steps or 1)
+
+
+def check_steps(config):
+    """Raises ValueError if a run has no length, or fewer steps than an update of the weights takes."""
+    if config.steps is None and config.max_minutes is None:
+        raise ValueError("The length of the run is missing: give --steps, --max-minutes, or both.")
+    together, unit = steps_of_update(config)
+    if config.steps is not None and config.steps < unit:
+        raise ValueError(
+            f"steps {config.steps} is below {unit}, in which steps_per_execution {together} and "
+            f"gradient_accumulation_steps {config.gradient_accumulation_steps or 1} both fit: give more steps."
+        )
 
 
 def steps_per_round_of(config, steps, together):

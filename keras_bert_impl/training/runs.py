@@ -100,31 +100,17 @@ def parse(config_class, arguments=None, program=None, positional=()):
     arguments = _gathered(arguments, {f"--{f.name}" for f in dataclasses.fields(config_class) if f.type == list[str]})
     values = parser_of(config_class, program, positional).parse_args(arguments).as_dict()
     values.pop("config")
-    check_local(config_class, values)
     config = config_class(**values)
     check_options(config)
+    for name in ("output", "target"):
+        refuse_remote(getattr(config, name, None), getattr(config, "OUTPUTS", ()))
     return config
 
 
-def check_local(config_class, values):
-    """Raises ValueError for an option that names a remote file or directory where only local ones are possible.
-
-    Args:
-        config_class: a dataclass. Its `REMOTE`, if it has one, maps the options that also take URLs to their schemes,
-            such as {"data": ("gs://",)}, and those that are no paths to ("",).
-        values: of its options.
-    """
-    allowed = {"model": ("hf://",), **getattr(config_class, "REMOTE", {})}
-    for name, value in values.items():
-        schemes = allowed.get(name, ())
-        for one in value if isinstance(value, list) else [value]:
-            path = one.rpartition("=")[2] if isinstance(one, str) else ""  # serve takes name=path
-            if REMOTE.match(path) and not path.startswith(schemes):
-                also = f", or {' or '.join(schemes)}," if schemes else ""
-                raise ValueError(
-                    f"--{name} {one}: {REMOTE.match(path)[0]} cannot be opened here. Name a local path{also} after "
-                    "copying the files (gcloud storage cp -r) or mounting the bucket (gcsfuse)."
-                )
+def refuse_remote(path, schemes=()):
+    """Raises ValueError for a URL of other schemes than these, which would be taken for a local directory `gs:`."""
+    if REMOTE.match(str(path)) and not str(path).startswith(schemes):
+        raise ValueError(f"The output {path} is remote: name a local directory, or mount the bucket (gcsfuse).")
 
 
 def parser_of(config_class, program=None, positional=()):
@@ -232,8 +218,7 @@ def check_run(directory, config):
         files, or if it is remote, or an option is out of its range; of several processes that call it, in all.
     """
     check_options(config)
-    if REMOTE.match(str(directory)):
-        raise ValueError(f"The output {directory} is remote: name a local directory, or mount the bucket (gcsfuse).")
+    refuse_remote(directory)
     directory = pathlib.Path(directory)
     with failing_together():
         if is_chief():
@@ -254,8 +239,6 @@ def _check_new_or_same(directory, config):
             )
     elif directory.is_dir() and any(path.name != LOCK for path in directory.iterdir()):
         raise ValueError(f"{directory} is not empty and holds no run.json: name another output directory.")
-    elif directory.exists() and not directory.is_dir():
-        raise ValueError(f"{directory} is a file: name another output directory.")
 
 
 def _differences(found, config):

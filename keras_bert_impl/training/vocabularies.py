@@ -40,25 +40,6 @@ USUAL_LOWERCASE = {
     "xlnet_sentence_piece": False,
     "bigbird_sentence_piece": False,
 }
-KEEP_CASE = {
-    **dict.fromkeys(("byte_pair", "modernbert_byte_pair", "deberta_byte_pair"), "byte-level BPE"),
-    "mmbert_byte_pair": "mmBERT's tokenizer",
-    "xlm_sentence_piece": "XLM-RoBERTa's tokenizer",
-    "deberta_sentence_piece": "DeBERTa's tokenizer",
-    "bigbird_sentence_piece": "BigBird's tokenizer",
-}
-
-
-def checked_lowercase(kind, lowercase):
-    """Whether text is lower-cased, where None means what is usual for the kind.
-
-    Raises: ValueError for a tokenizer that keeps the case.
-    """
-    if lowercase is None:
-        return USUAL_LOWERCASE[kind]
-    if lowercase and kind in KEEP_CASE:
-        raise ValueError(f"lowercase is true, but {KEEP_CASE[kind]} keeps the case: leave --lowercase out.")
-    return lowercase
 
 
 def open_vocabulary(kind, path, lowercase):
@@ -81,12 +62,10 @@ def open_vocabulary(kind, path, lowercase):
         tokenizer = open_tokenizer(path)
     else:
         tokenizer = OPENERS[kind](path, lowercase)
-    if tokenizer.kind != kind:
-        raise ValueError(f"{path} holds a {tokenizer.kind} tokenizer, not {kind}: give --tokenizer {tokenizer.kind}.")
-    if tokenizer.lowercase != lowercase:
+    if (tokenizer.kind, tokenizer.lowercase) != (kind, lowercase):
         raise ValueError(
-            f"{path} holds a tokenizer with lowercase {tokenizer.lowercase}, but lowercase is {lowercase} here: give "
-            f"--lowercase {str(tokenizer.lowercase).lower()}."
+            f"{path} holds another tokenizer: give --tokenizer {tokenizer.kind} --lowercase "
+            f"{str(tokenizer.lowercase).lower()}."
         )
     return tokenizer
 
@@ -104,11 +83,6 @@ def _wordpieces_of(path, lowercase):
 def _byte_pairs_of(path, lowercase):
     if path.name == "tokenizer.json":
         return BytePairTokenizer.from_pretrained(path.parent)
-    if not path.name.endswith("vocab.json"):
-        raise ValueError(
-            f"{path}: expected a directory with vocab.json and merges.txt, one of these files' names that ends in "
-            "vocab.json, or a tokenizer.json."
-        )
     return BytePairTokenizer(path, path.with_name(path.name.removesuffix("vocab.json") + "merges.txt"))
 
 
@@ -137,16 +111,6 @@ def vocabulary_in(kind, directory):
     if not all((pathlib.Path(directory) / name).is_file() for name in found.files):
         return None
     return found.from_pretrained(directory)
-
-
-def learn(kind, texts, vocabulary_size, lowercase):
-    """A tokenizer of a kind whose vocabulary is learned from texts. Raises: ValueError for one that is not learned."""
-    if kind not in LEARNERS:
-        raise ValueError(
-            f"--tokenizer {kind} needs --vocab, a directory with a published model's files: its vocabulary is not "
-            f"learned here. --tokenizer {', '.join(list(LEARNERS)[:-1])} or {list(LEARNERS)[-1]} learns one."
-        )
-    return LEARNERS[kind](texts, vocabulary_size, lowercase)
 
 
 def _learn_wordpiece(texts, vocabulary_size, lowercase):

@@ -9,7 +9,7 @@ from tiers import once
 
 import keras_bert_impl as kbi
 from keras_bert_impl.commands import export, fill_mask
-from keras_bert_impl.training import data_preparation, finetuning, pretraining
+from keras_bert_impl.training import data_preparation, finetuning
 
 pytestmark = once
 
@@ -63,12 +63,6 @@ def test_a_run_directory_of_another_configuration(command, tmp_path, text_folder
     message = prepare(command, *arguments[:-1], "600")
     assert "vocabulary_size 500 there, 600 here" in message and "name another output" in message
     assert before == {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()}
-
-
-def test_pretraining_without_prepared_data(command, tmp_path):
-    arguments = ("--data", tmp_path, "--output", tmp_path / "run", "--steps", "10")
-    assert "keras-bert prepare-data" in command(pretraining.PretrainConfig, pretraining.run, *arguments)
-    assert not (tmp_path / "run").exists()
 
 
 def test_rows_longer_than_the_model(command, tmp_path, checkpoint):

@@ -108,16 +108,6 @@ def test_options_for_watching_may_change_and_wrong_ones_are_refused(prepared_dat
     train(data, tmp_path / "run")  # finished: no other configuration
 
 
-def test_rows_that_an_earlier_version_made_in_another_way_are_refused(prepared_copy, tmp_path):
-    """Half of those of continued_text were read from their end to their beginning."""
-    record = prepared_copy() / "run.json"
-    content = json.loads(record.read_text())
-    content["configuration"]["pairs"] = "continued_text"
-    record.write_text(json.dumps(content))
-    with pytest.raises(ValueError, match="data was prepared with --pairs continued_text, which this version lacks"):
-        train(tmp_path / "data", tmp_path / "run")
-
-
 def first_batches(directory, tmp_path):
     data = pretraining_data.PretrainingData(pretraining.PretrainConfig(str(directory), str(tmp_path), batch_size=4))
     return list(data.batches("train").take(3).as_numpy_iterator())
@@ -138,8 +128,6 @@ def test_data_may_be_where_tensorflow_alone_reads(prepared_copy, tmp_path):
     tf.io.gfile.remove(first)
     with pytest.raises(ValueError, match=f"{first} is missing or damaged"):
         train("ram://data", tmp_path / "again")
-    with pytest.raises(ValueError, match="ram://nothing holds no prepared data"):
-        train("ram://nothing", tmp_path / "nothing")
 
 
 def test_a_damaged_file_is_named(prepared_copy, tmp_path):
@@ -214,7 +202,9 @@ def test_no_gradients_are_left_over_at_the_end(prepared_data, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "7 steps are rounded down to 6, a multiple of steps_per_execution 1 and gradient_accumulation" in printed
     assert json.loads((tmp_path / "run" / "plan.json").read_text())["steps"] == 6
-    with pytest.raises(ValueError, match="steps 2 is below gradient_accumulation_steps 3: the weights would never be"):
+    with pytest.raises(
+        ValueError, match="steps 2 is below 3, in which steps_per_execution 1 and gradient_accumulation_steps 3"
+    ):
         train(prepared_data(), tmp_path / "short", steps=2, gradient_accumulation_steps=3)
     assert not (tmp_path / "short").exists()
 

@@ -41,10 +41,17 @@ def test_an_interrupted_run_on_packed_rows_ends_as_an_uninterrupted_one(tmp_path
 @pytest.mark.parametrize(
     ("prepared", "options", "message"),
     [
-        ({"pairs": "next_sentence"}, {}, "holds pairs, but SpanBERT's rows are single sequences"),
-        ({}, {"masking_unit": "token"}, "needs masked spans, but masking_unit is token: give --masking_unit span"),
+        (
+            {"pairs": "next_sentence"},
+            {},
+            "span_boundary needs masked spans in single sequences, but .* has --pairs next_sentence",
+        ),
+        (
+            {},
+            {"masking_unit": "token"},
+            "and masking_unit is token: prepare the data with --pairs doc_sentences, and give --masking_unit span",
+        ),
         ({"static_masks": True}, {}, r"was masked by token while it was prepared: leave masking_unit out"),
-        ({}, {"size": "electra_small"}, "An ELECTRA learns to find replaced tokens: leave objective span_boundary out"),
     ],
 )
 def test_what_does_not_fit_the_objective_is_refused(prepared, options, message, tmp_path):

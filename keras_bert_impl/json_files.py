@@ -11,12 +11,12 @@ from keras_bert_impl.process_group import is_chief
 LARGEST_JSON = 2**26
 
 
-def read_json(path):
+def read_json(path, largest=LARGEST_JSON):
     """Reads the object in a JSON file, which may be untrusted. Raises ValueError that names the file."""
     path = pathlib.Path(path)
-    if path.stat().st_size > LARGEST_JSON:
+    if largest is not None and path.stat().st_size > largest:
         raise ValueError(
-            f"{path} has {path.stat().st_size:,} bytes, expected at most {LARGEST_JSON:,}. Is it a model configuration?"
+            f"{path} has {path.stat().st_size:,} bytes, expected at most {largest:,}. Is it a model configuration?"
         )
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -35,6 +35,12 @@ def write_json(path, content):
         return
     with written_whole(path) as file:
         file.write(json.dumps(content, indent=2) + "\n")
+
+
+def write_json_lines(path, rows):
+    """Writes a line of JSON for each dict, all or none."""
+    with written_whole(path) as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 @contextlib.contextmanager

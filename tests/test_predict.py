@@ -188,23 +188,6 @@ def test_malformed_rows_stop_or_are_skipped_and_counted(asked, capsys):
         asked(kbi.TextClassifier, {"num_classes": 2}, "\n".join(lines), "new.jsonl")
 
 
-@pytest.mark.parametrize(
-    "kind, name, options, message",
-    [
-        (kbi.QuestionAnswerer, "new.txt", {}, "is asked about question and context, which text cannot hold"),
-        (kbi.QuestionAnswerer, "new.conll", {}, "which conll cannot hold"),
-        (kbi.TextEmbedder, "new.json", {}, "is asked about text, which squad cannot hold"),
-        (kbi.TextEmbedder, "new.doc", {}, "does not end in .txt, .csv"),
-        (kbi.TextEmbedder, "new.txt", {"output": "answers.parquet"}, "must end in .jsonl or .csv"),
-        (kbi.TextEmbedder, "new.txt", {"task": "classify"}, "not for classify"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused(asked, kind, name, options, message):
-    content = json.dumps({"data": [{"paragraphs": [{"context": "a", "qas": [{"id": "1", "question": "b"}]}]}]})
-    with pytest.raises(ValueError, match=message):
-        asked(kind, {}, content if name.endswith(".json") else "the O\n", name, **options)
-
-
 def test_a_column_of_texts_beside_words_is_refused(asked):
     with pytest.raises(ValueError, match="the rows have words"):
         asked(kbi.TokenClassifier, {"num_classes": 2}, "the O\n", "new.conll", text_column="t")
@@ -230,8 +213,6 @@ def test_a_misspelt_column_is_an_error_and_not_a_missing_second_text(asked):
     content = table([{"text": text, "second": "a dog"} for text in TEXTS], "new.csv")
     with pytest.raises(ValueError, match=r"new\.csv line 2: no column 'secnd', found text, second"):
         asked(kbi.TextClassifier, {"num_classes": 3}, content, "new.csv", pair_column="secnd")
-    with pytest.raises(ValueError, match="--pair_column is not for this model, which is asked about text"):
-        asked(kbi.TokenClassifier, {"num_classes": 3}, content, "new.csv", pair_column="second")
 
 
 @pytest.mark.parametrize("link", [False, True])

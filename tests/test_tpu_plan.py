@@ -150,16 +150,3 @@ def test_the_search_goes_on_where_more_rows_take_less():
         return left.get(rows, 10) if rows <= 88 else None
 
     assert tpu_plan().most(room) == 88 and len(calls) < 10 and max(calls) < 1000
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--topology", "v9:2x2"), "the generation must be one of v4, v5e, v5p, v6e"),
-        (("--recipe", "bert_huge"), "There is no recipe 'bert_huge': give a file, or one of albert_base"),
-        (("--recipe", "quickstart/pretrain"), "cannot be planned: it has no sequence_length, steps"),
-        (("--recipe", "bert_tiny/phase_128", "--global_batch", "7"), "cannot be shared evenly by 16"),
-    ],
-)
-def test_what_cannot_be_planned(options, message, command, without_chips):
-    assert message in command(tpu_plan().PlanConfig, tpu_plan().run, *options)

@@ -47,13 +47,8 @@ def run(config):
 def context_of(config, task):
     """The text in which answers are looked for; None if it is still to be typed.
 
-    Raises: ValueError if there is none and nobody types, if it is given twice, or if the model is not asked so.
+    Raises: ValueError if there is none and nobody types.
     """
-    given = [name for name in ("context", "context_file") if getattr(config, name) is not None]
-    if given and task != "answer":
-        raise ValueError(f"--{given[0]} is for models that answer questions; {config.model} does not: leave it out.")
-    if len(given) > 1:
-        raise ValueError("--context and --context_file are two ways to give the text: leave one of them out.")
     if config.context_file is not None:
         return pathlib.Path(config.context_file).read_text(encoding="utf-8")
     if config.context is None and task == "answer" and not (sys.stdin.isatty() and config.text is None):

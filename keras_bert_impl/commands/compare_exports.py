@@ -24,7 +24,6 @@ from keras_bert_impl.export.opened import ALONE, description_of, open_rows, open
 from keras_bert_impl.export.precisions import size_of
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.options.compare_exports import CompareConfig
-from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.tasks.tables import BadRows
 from keras_bert_impl.tokenizers import WordPieceTokenizer, open_tokenizer
 from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles
@@ -37,7 +36,6 @@ SPEED, LATENCY = "texts/s", "p50 / p99 ms"
 
 def run(config):
     """Prints the table and returns it: for each export a dict of figures."""
-    check(config)
     rows = {directory: figures_of(config, directory) for directory in config.exports}
     found = {directory: [] for directory in config.exports}
     for _ in range(config.rounds):
@@ -46,18 +44,6 @@ def run(config):
     rows = {directory: {**row, **medians(found[directory])} for directory, row in rows.items()}
     print_table(rows)
     return rows
-
-
-def check(config):
-    """Raises ValueError for a directory without an export, or a task that cannot be scored, before anything runs."""
-    check_options(config)
-    kinds = {description_of(directory)["model"] for directory in config.exports}
-    if len(kinds) > 1:
-        raise ValueError(f"The exports are of different models, {', '.join(sorted(kinds))}: compare those of one.")
-    if config.task is not None and config.task not in TASKS:
-        raise ValueError(f"There is no task {config.task!r}: give one of {', '.join(TASKS)}.")
-    if config.texts is not None and not pathlib.Path(config.texts).is_file():
-        raise ValueError(f"{config.texts} not found: expected a file with a text on each line.")
 
 
 def measured_apart(config, directory):
@@ -149,13 +135,9 @@ def outputs_in(sizes, run, tokenizer, rows, length):
 
 def tokenizer_of(directory):
     """The tokenizer whose vocabulary an export's tokenizer.json holds."""
-    path = pathlib.Path(directory, "tokenizer.json")
-    kind = VocabularyFiles(directory).algorithm
-    if kind == "BPE":
+    if VocabularyFiles(directory).algorithm == "BPE":
         return open_tokenizer(directory)
-    if kind != "WordPiece":
-        raise ValueError(f"{path} holds a {kind} tokenizer, with which this command cannot score: leave --task out.")
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(pathlib.Path(directory, "tokenizer.json").read_text(encoding="utf-8"))
     ids = content["model"]["vocab"]
     lowercase = any(step["type"] == "Lowercase" for step in content["normalizer"]["normalizers"])
     return WordPieceTokenizer(sorted(ids, key=ids.get), lowercase)

@@ -48,7 +48,10 @@ def run(config):
         )
     exact = checkpoint
     if config.approximate_gelu:
-        check_is_gelu(checkpoint.config.activation)
+        if not checkpoint.config.activation.startswith("gelu"):
+            raise ValueError(
+                f"--approximate_gelu: the source computes {checkpoint.config.activation}, which is no GELU."
+            )
         checkpoint = checkpoint._replace(config=dataclasses.replace(checkpoint.config, activation="gelu_tanh"))
     encoder_only = config.to == "keras_hub" or (config.to == "google" and is_embedder(checkpoint))
     model = model_of(checkpoint, encoder_only)
@@ -71,14 +74,6 @@ def run(config):
     difference = largest_difference(model, again, checkpoint.tokenizer)
     say(f"{target} written and read again: outputs on a sentence differ by at most {difference:.1e}.")
     return difference
-
-
-def check_is_gelu(activation):
-    """Raises ValueError for an activation that GELU's approximation would replace, and tells if it is there already."""
-    if not activation.startswith("gelu"):
-        raise ValueError(f"--approximate_gelu: the source computes {activation}, which is no GELU: leave it out.")
-    if activation != "gelu":
-        say(f"The source computes {activation} already: --approximate_gelu changes nothing.")
 
 
 def save(config, model, target, tokenizer):

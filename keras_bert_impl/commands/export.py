@@ -15,7 +15,6 @@ from keras_bert_impl.console import say
 from keras_bert_impl.export import export_litert, export_onnx, export_openvino, export_saved_model
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.options.export import ExportConfig as ExportConfig
-from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.startup import leave_accelerators_to_the_backend
 
 # The tasks that a checkpoint can be exported for; "auto" means the first.
@@ -60,7 +59,6 @@ def run(config):
     """Writes the export and prints how to call it; returns the signatures of a SavedModel."""
     task = choose_task(config.model, config.task)
     tokenizer = checkpoints.open_checkpoint(config.model).tokenizer
-    check_options(config)
     # For other formats the model is computed in float32 and reduced afterwards.
     dtype = {"dtype": "bfloat16"} if (config.format, config.precision) == ("saved_model", "bfloat16") else {}
     model, figures = LOADERS[task](config.model, **dtype), figures_of(config)
@@ -84,12 +82,6 @@ def calibration_of(config):
         return {}
     lines = pathlib.Path(config.calibration).read_text(encoding="utf-8").splitlines()
     texts = [line.split("\t") for line in lines if line.strip()]
-    for number, columns in enumerate(texts, 1):
-        if len(columns) != len(texts[0]) or len(columns) > 2:
-            raise ValueError(
-                f"{config.calibration} line {number}: {len(columns)} columns, expected one text, or in every line two "
-                "that are separated by a tab."
-            )
     columns = [list(column) for column in zip(*texts, strict=True)]
     return {"calibration_texts": columns[0] if len(columns) == 1 else tuple(columns)}
 

@@ -15,7 +15,6 @@ file of the package's recipes; a folder's phases are planned one by one.
 
 import contextlib
 import dataclasses
-import importlib.util
 import math
 import pathlib
 import re
@@ -37,7 +36,6 @@ from keras_bert_impl.json_files import write_json
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.options.plan_tpu import PlanConfig as PlanConfig
 from keras_bert_impl.options.recipes import RECIPES
-from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.training import pretraining_model
 from keras_bert_impl.training.pretraining import PretrainConfig
 from keras_bert_impl.training.pretraining_data import predictions_of
@@ -66,7 +64,6 @@ CHIPS = {
 
 def run(config):
     """Plans every phase on every topology; returns a list with a dict of figures for each."""
-    check_options(config)
     found = []
     for name in config.topology.split(","):
         devices = devices_of(name)
@@ -81,15 +78,10 @@ def phases_of(recipe):
     """The recipe's files as dicts, each with its name."""
     path = pathlib.Path(recipe) if pathlib.Path(recipe).exists() else RECIPES / recipe
     files = sorted(path.glob("phase_*.yaml")) if path.is_dir() else [path.with_suffix(".yaml")]
-    if not files or not files[0].is_file():
-        known = ", ".join(sorted(folder.name for folder in RECIPES.iterdir() if list(folder.glob("phase_*.yaml"))))
-        raise ValueError(f"There is no recipe {recipe!r}: give a file, or one of {known}.")
     # The second phase takes its size from the first one's checkpoint; the folders have the names of the sizes.
     found = []
     for file in files:
         options = yaml.safe_load(file.read_text())
-        if missing := [name for name in ("sequence_length", "batch_size", "steps") if name not in options]:
-            raise ValueError(f"{file} cannot be planned: it has no {', '.join(missing)}.")
         found.append({"name": f"{file.parent.name}/{file.stem}", "size": file.parent.name, **options})
     return found
 
@@ -97,24 +89,14 @@ def phases_of(recipe):
 def devices_of(topology):
     """The devices of a topology, one for each chip."""
     generation = topology.split(":")[0]
-    if generation not in CHIPS:
-        raise ValueError(f"Topology {topology!r}: the generation must be one of {', '.join(CHIPS)}, as in v5e:4x4.")
-    if importlib.util.find_spec("libtpu") is None:
-        raise ValueError("The TPU compiler is missing: pip install 'keras_bert_impl[jax,tpu-plan]'.")
     # A v4 chip has two cores, which are used as one.
     more = {"chip_config_name": "megacore"} if generation == "v4" else {}
-    try:
-        return topologies.get_topology_desc(platform="tpu", topology_name=topology, **more).devices
-    except RuntimeError as error:
-        raise ValueError(f"Topology {topology!r}: {str(error).splitlines()[0]}") from None
+    return topologies.get_topology_desc(platform="tpu", topology_name=topology, **more).devices
 
 
 def plan(config, topology, devices, phase):
     """Compiles one phase, and prints and returns its figures."""
     rows = config.global_batch or phase["batch_size"]
-    replicas = len(devices) // config.model_devices
-    if rows % replicas:
-        raise ValueError(f"--global_batch {rows} cannot be shared evenly by {replicas} copies of the model.")
     model = planned_model(phase, config)
     figures = compile_step(model, devices, rows, phase, config)
     figures = {"topology": topology, "phase": phase["name"], "chips": len(devices), "rows": rows, **figures}

@@ -32,41 +32,32 @@ def read_rows(config, needed, optional, bad_rows):
         optional: columns that are used if they are there, in all rows or in none.
         bad_rows: a BadRows.
 
-    Raises: ValueError if the format is unknown or cannot hold these columns, if an option names a column that the model
-        is not asked about, or for a malformed row unless such rows are skipped.
+    Raises: ValueError for a malformed row unless such rows are skipped.
     """
     form = format_of(config)
     named = [field.name for field in dataclasses.fields(config) if field.name.endswith("_column")]
     named = [name.removesuffix("_column") for name in named if getattr(config, name) != getattr(type(config), name)]
-    for ours in set(named) - {*needed, *optional}:
-        raise ValueError(f"--{ours}_column is not for this model, which is asked about {' and '.join(needed)}.")
     needed = (*needed, *(ours for ours in optional if ours in named))  # a name that no column has is misspelt
     names = {ours: getattr(config, f"{ours}_column") for ours in (*needed, *optional)}
     with input_path(config.input, form) as path:
         if form in ("csv", "tsv", "jsonl"):
             rows = read_table(path, {}, bad_rows, others=True)
         else:
-            column, rows = READERS[form](path, config, bad_rows)
-            check_suffices(form, column, needed, optional)
+            rows = READERS[form](path, config, bad_rows)
         yield from checked_rows(rows, names, needed, bad_rows)
 
 
 def format_of(config):
-    """The format of the input. Raises ValueError if it does not follow from the file's name."""
+    """The format of the input, by default that of the ending of its name."""
     if config.format != "auto":
         return config.format
-    suffix = ".txt" if config.input == STANDARD else pathlib.Path(config.input).suffix
-    if suffix not in FORMATS:
-        raise ValueError(f"{config.input} does not end in {', '.join(FORMATS)}: give its --format.")
-    return FORMATS[suffix]
+    return FORMATS[".txt" if config.input == STANDARD else pathlib.Path(config.input).suffix]
 
 
 @contextlib.contextmanager
 def input_path(name, form):
     """The path of the input; standard input that is not read line by line is first copied to a temporary file."""
     if name != STANDARD:
-        if not pathlib.Path(name).is_file():
-            raise ValueError(f"{name} not found: expected a file with texts, or - for standard input.")
         yield pathlib.Path(name)
     elif form == "text":
         yield None
@@ -81,13 +72,13 @@ def input_path(name, form):
 def texts(path, config, bad_rows):
     """A text in each line."""
     lines = (line.rstrip("\r\n") for line in sys.stdin) if path is None else text_lines(path)
-    return "text", ((f"line {number}", {config.text_column: line}) for number, line in enumerate(lines, start=1))
+    return ((f"line {number}", {config.text_column: line}) for number, line in enumerate(lines, start=1))
 
 
 def words(path, config, bad_rows):
     """A word in each line, with its label, if there is one, in the last column; blank lines between sentences."""
     sentences = enumerate(read_conll(path, bad_rows, labelled=False), start=1)
-    return "words", (
+    return (
         (f"sentence {number}", {config.words_column: one.words, **({"labels": one.labels} if one.labels else {})})
         for number, one in sentences
     )
@@ -97,41 +88,22 @@ def questions(path, config, bad_rows):
     """SQuAD's JSON."""
     found = read_questions(path, bad_rows, training=False).questions
     names = config.question_column, config.context_column
-    return "question", (
-        (f"question {one.id}", {"id": one.id, names[0]: one.question, names[1]: one.context}) for one in found
-    )
+    return ((f"question {one.id}", {"id": one.id, names[0]: one.question, names[1]: one.context}) for one in found)
 
 
 READERS = {"text": texts, "conll": words, "squad": questions}
 
 
-def check_suffices(form, column, needed, optional):
-    """Raises ValueError if a file without named columns does not hold what the model is asked about."""
-    holds = {"question": {"question", "context"}}.get(column, {column})
-    if not (set(needed) <= holds or column in optional):
-        raise ValueError(
-            f"The model is asked about {' and '.join(needed)}, which {form} cannot hold: give a .csv, .tsv or .jsonl "
-            "file with these columns; options such as --text_column say what they are called there."
-        )
-
-
 def checked_rows(rows, names, needed, bad_rows):
-    """Yields the rows that have the columns, with lists where lists are wanted.
-
-    Raises: ValueError if no row has a column that is needed, also if malformed rows are skipped: it is misspelt.
-    """
-    present, is_anywhere, lacking = None, False, None
+    """Yields the rows that have the columns, with lists where lists are wanted."""
+    present = None
     for place, row in rows:
         given = {ours for ours, name in names.items() if name in row}
         missing = set(needed) - given - ({"text"} if "words" in given else set())
         present = given if present is None else present
         if missing:
-            problem = f"no column {names[min(missing)]!r}, found {', '.join(map(str, row)) or 'nothing'}"
-            lacking = lacking or f"{place}: {problem}. No other row has it either."
-            bad_rows.add(place, problem, row)
-            continue
-        is_anywhere = True
-        if given != present:
+            bad_rows.add(place, f"no column {names[min(missing)]!r}, found {', '.join(map(str, row))}", row)
+        elif given != present:
             bad_rows.add(place, f"only some rows have {names[min(given ^ present)]!r}, expected in all or in none", row)
         else:
             values = {names[ours]: checked_value(row[names[ours]], ours in LISTS) for ours in given}
@@ -141,8 +113,6 @@ def checked_rows(rows, names, needed, bad_rows):
             else:
                 kind = "a list of strings" if wrong in {names.get(ours) for ours in LISTS} else "a string"
                 bad_rows.add(place, f"{wrong} is not {kind}", row[wrong])
-    if lacking and not is_anywhere:
-        raise ValueError(lacking)
 
 
 def checked_value(value, is_list):
@@ -159,20 +129,17 @@ def checked_value(value, is_list):
 
 @contextlib.contextmanager
 def open_output(name, source):
-    """A function that writes a list of dicts at once, to a .jsonl or .csv file or to standard output.
+    """A function that writes a list of dicts at once, to a .csv or .jsonl file or to standard output.
 
-    Raises: ValueError if the name ends otherwise, or is that of the input `source`.
+    Raises: ValueError if the name is that of the input `source`.
     """
     if name == STANDARD:
         yield lambda rows: write_json_lines(sys.stdout, rows)
         return
-    suffix = pathlib.Path(name).suffix
-    if suffix not in (".jsonl", ".csv"):
-        raise ValueError(f"output {name} must end in .jsonl or .csv.")
     if all(map(os.path.exists, (name, source))) and os.path.samefile(name, source):
         raise ValueError(f"--output {name} is the --input: name another file.")
     with written_whole(name) as file:
-        yield (lambda rows: write_json_lines(file, rows)) if suffix == ".jsonl" else CsvRows(file)
+        yield CsvRows(file) if name.endswith(".csv") else lambda rows: write_json_lines(file, rows)
 
 
 def joined(rows, answers, number):
@@ -207,9 +174,6 @@ class CsvRows:
             self.writer = csv.DictWriter(self.file, list(rows[0]))
             self.writer.writeheader()
         for row in rows:
-            if row.keys() != set(self.writer.fieldnames):
-                differing = ", ".join(sorted(row.keys() ^ set(self.writer.fieldnames)))
-                raise ValueError(f"Only some rows have {differing}: write .jsonl instead of .csv.")
             self.writer.writerow({name: as_cell(value) for name, value in row.items()})
         self.file.flush()
 

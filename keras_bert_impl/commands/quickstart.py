@@ -11,7 +11,6 @@ Every stage runs another command's code with a recipe of training/recipes/quicks
 import hashlib
 import importlib.util
 import json
-import math
 import os
 import pathlib
 import re
@@ -58,7 +57,6 @@ def run(config):
     options = ("--data", data, "--output", made / "pretrain", *length)
     figures = {"pretraining": pretraining.run(read(config, "pretrain", pretraining.PretrainConfig, *options))}
     encoder = made / "pretrain" / "encoder"
-    advise_more_minutes(config, figures["pretraining"], data)
 
     say(f"6.   Filling in masks in sentences it has never seen ({minutes_since(start)})")
     fill_held_out_sentences(encoder, data)
@@ -103,22 +101,6 @@ def corpus_name(corpus):
 def minutes_since(start):
     """ "after N minutes", counted from a time of `time.monotonic`."""
     return f"after {(time.monotonic() - start) / 60:.1f} minutes"
-
-
-# In eight minutes on two cores without other work; 39 % of the masked words were right then.
-STEPS_OF_EIGHT_MINUTES = 3900
-
-
-def advise_more_minutes(config, figures, data):
-    """Prints what gives a better model if the usual recipe did fewer steps than eight minutes do."""
-    if config.minutes or config.recipes != QuickstartConfig.recipes or figures["steps"] >= STEPS_OF_EIGHT_MINUTES:
-        return
-    minutes = math.ceil(figures["minutes"] * STEPS_OF_EIGHT_MINUTES / figures["steps"])
-    quiet = f"{STEPS_OF_EIGHT_MINUTES:,}, eight minutes of two cores without other work"
-    say(f"     {figures['steps']:,} steps. After {quiet},")
-    say("     the model gets 39 % of these words right. At the speed of this run that takes:")
-    say(f"     {program()} pretrain --config quickstart/pretrain --data {data} \\")
-    say(f"         --max_minutes {minutes} --output runs/pretrain_{minutes}_minutes")
 
 
 def program():

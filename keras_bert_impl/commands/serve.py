@@ -11,7 +11,6 @@ import dataclasses
 import signal
 
 from keras_bert_impl.commands.packaged_model import with_model
-from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.options.serve import ServeConfig as ServeConfig
 from keras_bert_impl.page.application import make_page
 from keras_bert_impl.serving import metrics, request_log
@@ -28,7 +27,6 @@ def run(config):
     """Serves until the process is asked to end."""
     import uvloop
 
-    check_options(config)
     models = parse_models(with_model(config).model)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(config, models))

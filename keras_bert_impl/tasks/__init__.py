@@ -36,3 +36,24 @@ A task is any object with these parts; `keras-bert finetune` calls nothing else.
 
 `outputs` are the model's outputs for every example, in order, as `batching.predict_rows` returns them.
 """
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """The parts that are values, of the tasks in this folder; see the table above."""
+
+    name: str
+    splits: dict
+    dev: tuple = ("dev",)
+    test: tuple = ("test",)
+    main_metric: str | None = None
+    submissions: dict = dataclasses.field(default_factory=dict)
+    paper: dict = dataclasses.field(default_factory=dict)
+    defaults: dict = dataclasses.field(default_factory=dict)
+    bad_rows: str = "stop"
+
+    def find_class_names(self, train):
+        """None: no classes."""
+        return None

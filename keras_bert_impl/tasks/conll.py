@@ -28,11 +28,9 @@ def read_conll(path, bad_rows, labelled=True):
             sentence, since its labels would no longer match its words.
         labelled: False allows lines with nothing but a word; a sentence with such a line has no labels, [].
 
-    Raises: ValueError if the file is missing or has no sentence.
+    Raises: ValueError if the file has no sentence.
     """
     path = pathlib.Path(path)
-    if not path.is_file():
-        raise ValueError(f"{path} not found: expected one word and its label per line, blank lines between sentences.")
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = [line.rstrip("\r") for line in file.read().split("\n")]
     is_comment, least = _comment_test(lines), 2 if labelled else 1

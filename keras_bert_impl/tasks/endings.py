@@ -1,17 +1,16 @@
 """Which of several continuations follows a text: SWAG and similar files (Devlin et al. 2019, section 4.4)."""
 
 import dataclasses
-import json
-import pathlib
 import typing
 
 import keras
 import numpy as np
 
 from keras_bert_impl.batching import Rows
-from keras_bert_impl.json_files import written_whole
+from keras_bert_impl.json_files import write_json_lines
 from keras_bert_impl.models import MultipleChoice
 from keras_bert_impl.models.answers import softmax
+from keras_bert_impl.tasks import Task
 from keras_bert_impl.tasks.labelled_texts import Split
 from keras_bert_impl.tasks.scores import classification_scores, refuse_nan
 from keras_bert_impl.tasks.tables import read_table
@@ -28,21 +27,17 @@ class TextsWithEndings(typing.NamedTuple):
 def read_choices(path, columns, bad_rows, optional=()):
     """The TextsWithEndings of a table whose columns are `text`, perhaps `begin`, `ending0`, `ending1`... and `label`.
 
-    A .json file holds objects one after another, with the same names.
-
     Args:
-        path: a table as `read_table` takes it, or a .json file.
+        path: a table as `read_table` takes it.
         columns: our names -> the file's. `begin` is put before each ending; it is SWAG's sent2.
         bad_rows: a BadRows; a row is malformed if its label is not the number of an ending.
         optional: those of our names that the file may lack.
 
     Raises: ValueError as `read_table` does.
     """
-    path = pathlib.Path(path)
-    rows = _json_objects(path, columns) if path.suffix == ".json" else read_table(path, columns, bad_rows, optional)
     ending_names = [ours for ours in columns if ours.startswith("ending")]
     texts, endings, labels = [], [], []
-    for place, row in rows:
+    for place, row in read_table(path, columns, bad_rows, optional):
         label = str(row.get("label", "0"))
         if not label.isdecimal() or int(label) >= len(ending_names):
             bad_rows.add(place, f"the label is not a number below {len(ending_names)}", label)
@@ -51,57 +46,24 @@ def read_choices(path, columns, bad_rows, optional=()):
         texts.append(row["text"])
         endings.append([begin + row[name] for name in ending_names])
         labels.append(int(label) if "label" in row else None)
-    if not texts:
-        raise ValueError(f"{path} has no valid row.")
     return TextsWithEndings(texts, endings, None if None in labels else labels)
 
 
-def _json_objects(path, columns):
-    """Yields (place, row) for the objects in a file that holds them one after another."""
-    if not path.is_file():
-        raise ValueError(f"{path} not found: expected JSON objects with {', '.join(columns.values())}.")
-    content, place, number = path.read_text(encoding="utf-8"), 0, 0
-    decoder = json.JSONDecoder()
-    while content[place:].strip():
-        place += len(content[place:]) - len(content[place:].lstrip())
-        try:
-            found, place = decoder.raw_decode(content, place)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path} line {error.lineno}: not valid JSON ({error.msg}).") from None
-        missing = [theirs for ours, theirs in columns.items() if theirs not in found and ours != "label"]
-        if missing:
-            raise ValueError(f"{path} object {number}: {', '.join(missing)} missing, found {', '.join(found)}.")
-        yield f"{path} object {number}", {ours: found[theirs] for ours, theirs in columns.items() if theirs in found}
-        number += 1
-
-
 @dataclasses.dataclass(frozen=True)
-class EndingChoice:
+class EndingChoice(Task):
     """A task of choosing an ending; `tasks/__init__.py` explains its parts.
 
     Args:
-        name, splits, dev, test, paper, defaults, bad_rows: see there; each split is a Split.
+        of Task: see there; each split is a Split.
         main_metric: a key of `scores.classification_scores`.
     """
 
-    name: str
-    splits: dict
-    dev: tuple = ("dev",)
-    test: tuple = ("test",)
     main_metric: str = "accuracy"
-    paper: dict = dataclasses.field(default_factory=dict)
-    defaults: dict = dataclasses.field(default_factory=dict)
-    bad_rows: str = "stop"
-    submissions: dict = dataclasses.field(default_factory=dict)
 
     def read(self, directory, split, bad_rows):
         """The TextsWithEndings of a split. Raises ValueError as `read_choices` does."""
         one = self.splits[split]
         return read_choices(one.path(directory), one.columns, bad_rows, one.optional)
-
-    def find_class_names(self, train):
-        """Endings have numbers, not names."""
-        return None
 
     def build(self, encoder, tokenizer, class_names, sequence_length):
         """The model: a score for each ending, softmax over them."""
@@ -127,14 +89,14 @@ class EndingChoice:
 
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
         """Writes predictions{suffix}.jsonl: text, endings, label if known, prediction, probabilities."""
-        probabilities = softmax(outputs)
-        with written_whole(directory / f"predictions{suffix}.jsonl") as file:
-            for place, row in enumerate(probabilities):
-                line = {"text": examples.texts[place], "endings": examples.endings[place]}
-                if examples.labels is not None:
-                    line["label"] = examples.labels[place]
-                line |= {"predicted": int(row.argmax()), "probabilities": np.round(row, 6).tolist()}
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        rows = []
+        for place, probabilities in enumerate(softmax(outputs)):
+            row = {"text": examples.texts[place], "endings": examples.endings[place]}
+            if examples.labels is not None:
+                row["label"] = examples.labels[place]
+            predicted = {"predicted": int(probabilities.argmax())}
+            rows.append({**row, **predicted, "probabilities": np.round(probabilities, 6).tolist()})
+        write_json_lines(directory / f"predictions{suffix}.jsonl", rows)
 
 
 ENDINGS = {f"ending{place}": f"ending{place}" for place in range(4)}

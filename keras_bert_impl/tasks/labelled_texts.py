@@ -7,7 +7,7 @@ import typing
 import numpy as np
 
 from keras_bert_impl.batching import Rows
-from keras_bert_impl.json_files import written_whole
+from keras_bert_impl.json_files import write_json_lines, written_whole
 from keras_bert_impl.natural_data.long_texts import rows_of_long_texts, share_labels
 from keras_bert_impl.tasks.tables import read_table
 
@@ -44,17 +44,19 @@ class LabelledTexts(typing.NamedTuple):
             share_labels(rows, labels)
         return rows
 
-    @property
-    def inputs(self):
-        """The inputs that `TextClassifier.fit` takes: a list of texts, or a pair of lists."""
-        return self.texts if self.pairs is None else (self.texts, self.pairs)
+    def write(self, path, predictions):
+        """Writes a line of JSON for each example: its text or texts, its label if known, and a dict of predictions."""
+        columns = {"text": self.texts, "text_pair": self.pairs, "label": self.labels}
+        columns = {name: column for name, column in columns.items() if column is not None}
+        rows = (dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True))
+        write_json_lines(path, (row | found for row, found in zip(rows, predictions, strict=True)))
 
     def class_ids(self, class_names):
         """The labels as indices into `class_names`. Raises ValueError that names a label that is not among them."""
         places = {name: place for place, name in enumerate(class_names)}
         unknown = sorted(set(self.labels) - set(places))
         if unknown:
-            raise ValueError(f"Label {unknown[0]!r} is not one of the training labels {', '.join(class_names)}.")
+            raise ValueError(f"Label {unknown[0]!r} is not one of the labels {', '.join(class_names)}.")
         return np.array([places[label] for label in self.labels], "int32")
 
 
@@ -90,28 +92,20 @@ def read_labelled(path, columns, bad_rows, optional=()):
 
     Args, Raises: those of `read_table`.
     """
-    return examples_of(_filled_rows(read_table(path, columns, bad_rows, optional), path, bad_rows))
+    return examples_of(_filled_rows(read_table(path, columns, bad_rows, optional), bad_rows))
 
 
-def _filled_rows(rows, path, bad_rows):
-    """The pairs (place, row) that have a text and, if there is one in their table, a label; others are malformed.
-
-    Raises: ValueError if none is left.
-    """
-    found = False
+def _filled_rows(rows, bad_rows):
+    """The pairs (place, row) that have a text and, if there is one in their table, a label; others are malformed."""
     for place, row in rows:
         blank = [name for name in ("text", "label") if name in row and not str(row[name]).strip()]
         if "text" in blank and row.get("text_pair", "").strip():
             blank.remove("text")  # one text of the pair is there, as in some rows of QQP
         if blank:
-            bad_rows.add(
-                place, " and ".join(f"the {name} is empty" for name in blank), " | ".join(map(str, row.values()))
-            )
+            problem = " and ".join(f"the {name} is empty" for name in blank)
+            bad_rows.add(place, problem, " | ".join(map(str, row.values())))
         else:
-            found = True
             yield place, row
-    if not found:
-        raise ValueError(f"{path} has no row with a text and a label.")
 
 
 def in_order(labels):

@@ -12,11 +12,10 @@ from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import FeatureTagger, TokenClassifier
 from keras_bert_impl.natural_data.entities import are_entities
 from keras_bert_impl.natural_data.word_rows import IGNORED, rows_of_pieces, split_words
+from keras_bert_impl.tasks import Task
 from keras_bert_impl.tasks.conll import Sentence, label_names, read_conll
 from keras_bert_impl.tasks.scores import refuse_nan
 from keras_bert_impl.tasks.tag_scores import entity_scores, word_scores
-
-USUAL_UNITS = 768  # section 5.3
 
 
 class LabelledSentences(typing.NamedTuple):
@@ -34,37 +33,22 @@ class LabelledSentences(typing.NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class NamedEntities:
+class NamedEntities(Task):
     """A task of predicting a label for every word; `tasks/__init__.py` explains its parts.
 
     Labels with prefixes (B-PER, I-PER, O) are scored by entities, labels without (DT, NN) by words.
 
     Args:
-        name, splits, dev, test, paper, defaults, bad_rows: see there; each split is a file name.
+        of Task: see there; each split is a file name.
         document_context: whether rows are filled with neighbouring sentences of the document.
         features: None fine-tunes; a key of `models.feature_tagger.FEATURES` trains a BiLSTM over the frozen encoder.
         units: number of units of that BiLSTM.
         main_metric: a key of `entity_scores`, or of `word_scores`; None means "f1" for entities, "accuracy" for words.
     """
 
-    name: str
-    splits: dict
-    dev: tuple = ("dev",)
-    test: tuple = ("test",)
     document_context: bool = False
     features: str | None = None
-    units: int = USUAL_UNITS
-    main_metric: str | None = None
-    paper: dict = dataclasses.field(default_factory=dict)
-    defaults: dict = dataclasses.field(default_factory=dict)
-    bad_rows: str = "stop"
-    submissions: dict = dataclasses.field(default_factory=dict)
-
-    def __post_init__(self):
-        if self.features is None and self.units != USUAL_UNITS:
-            raise ValueError(
-                f"units {self.units} are of the BiLSTM over features: give features, too, or leave units out."
-            )
+    units: int = 768  # section 5.3
 
     @property
     def exports(self):

@@ -1,26 +1,25 @@
 """Answers as spans of a text: SQuAD 1.1 and 2.0 and files in their layout (Devlin et al. 2019, sections 4.2, 4.3)."""
 
 import dataclasses
-import json
 import pathlib
 
 import numpy as np
 
-from keras_bert_impl.json_files import write_json, written_whole
+from keras_bert_impl.json_files import write_json, write_json_lines
 from keras_bert_impl.models.question_answerer import QuestionAnswerer, span_loss
 from keras_bert_impl.models.span_answers import best_answers, choose
 from keras_bert_impl.natural_data.question_windows import question_rows
-from keras_bert_impl.tasks import squad_metrics
+from keras_bert_impl.tasks import Task, squad_metrics
 from keras_bert_impl.tasks.scores import refuse_nan
 from keras_bert_impl.tasks.squad_files import read_questions
 
 
 @dataclasses.dataclass(frozen=True)
-class QuestionAnswering:
+class QuestionAnswering(Task):
     """A task of finding the answer in a text; `tasks/__init__.py` explains its parts.
 
     Args:
-        name, splits, dev, test, paper, defaults, bad_rows: see there; each split is a file name.
+        of Task: see there; each split is a file name.
         main_metric: a key of `squad_metrics.evaluate`; "best_f1" is F1 with the threshold tuned on dev.
         stride, question_length: see `question_windows.question_rows`.
         n_best, longest_answer: see `span_answers.best_answers`.
@@ -28,28 +27,16 @@ class QuestionAnswering:
             the value with the best F1 on dev, for all splits (section 4.3).
     """
 
-    name: str
-    splits: dict
-    dev: tuple = ("dev",)
-    test: tuple = ("test",)
     main_metric: str = "f1"
     stride: int = 128
     question_length: int = 64
     n_best: int = 20
     longest_answer: int = 30
     null_threshold: float | None = None
-    paper: dict = dataclasses.field(default_factory=dict)
-    defaults: dict = dataclasses.field(default_factory=dict)
-    bad_rows: str = "stop"
-    submissions: dict = dataclasses.field(default_factory=dict)
 
     def read(self, directory, split, bad_rows):
         """The Questions of a split. Raises ValueError as `read_questions` does."""
         return read_questions(pathlib.Path(directory) / self.splits[split], bad_rows, training=split == "train")
-
-    def find_class_names(self, train):
-        """Spans have no classes."""
-        return None
 
     def build(self, encoder, tokenizer, class_names, sequence_length):
         """The model: a start and an end score for every token."""
@@ -111,8 +98,7 @@ class QuestionAnswering:
         if odds is not None:
             write_json(directory / f"null_odds{suffix}.json", dict(zip(keys, odds, strict=True)))
         if examples.labels is not None:
-            with written_whole(directory / f"wrong_answers{suffix}.jsonl") as file:
-                file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in _wrong(examples, answers, texts))
+            write_json_lines(directory / f"wrong_answers{suffix}.jsonl", _wrong(examples, answers, texts))
 
     def _answers(self, examples, rows, outputs):
         refuse_nan(outputs, "The logits of window")

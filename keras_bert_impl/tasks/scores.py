@@ -16,11 +16,7 @@ def classification_scores(class_ids, predicted_ids, class_names):
     Returns: dict of `examples`, `accuracy`, `macro_f1`, `matthews_correlation`, `class_names` and `confusion`
         [true][predicted]; for two classes also `f1`, of the second (MRPC: equivalent; QQP: duplicate). An undefined
         figure (of a class that neither occurs nor is predicted) counts as 0.
-    Raises: ValueError for arrays of different length or ids outside the classes.
     """
-    class_ids, predicted_ids = _same_length(class_ids, predicted_ids)
-    if not all(np.isin(ids, np.arange(len(class_names))).all() for ids in (class_ids, predicted_ids)):
-        raise ValueError(f"Class ids must be whole numbers from 0 to {len(class_names) - 1}.")
     labels = range(len(class_names))
     by_class = sklearn.metrics.f1_score(class_ids, predicted_ids, labels=labels, average=None, zero_division=0)
     return {
@@ -40,11 +36,11 @@ def regression_scores(values, predicted):
     A correlation with a constant is undefined; it counts as 0, like Matthews correlation: a model that learned nothing
     must not be chosen as the best because its figure is undefined.
 
-    Raises: ValueError for arrays of different length, fewer than two examples, NaN or infinity.
+    Raises: ValueError for NaN or infinity.
     """
-    values, predicted = _same_length(values, predicted)
-    if len(values) < 2:
-        raise ValueError(f"A correlation needs at least two examples, got {len(values)}.")
+    values, predicted = np.asarray(values), np.asarray(predicted)
+    for name, array in (("Labels", values), ("Predictions", predicted)):
+        refuse_nan(array, name)
     constant = np.ptp(values) == 0 or np.ptp(predicted) == 0
     return {
         "examples": len(values),
@@ -59,12 +55,3 @@ def refuse_nan(outputs, what):
     for index, row in enumerate(outputs):
         if not np.isfinite(row).all():
             raise ValueError(f"{what} {index} holds NaN or infinity: training diverged, or the input was damaged.")
-
-
-def _same_length(first, second):
-    first, second = np.asarray(first), np.asarray(second)
-    if first.shape != second.shape or first.ndim != 1 or not len(first):
-        raise ValueError(f"Labels {first.shape} and predictions {second.shape} must have the same length, above 0.")
-    for name, array in (("Labels", first), ("Predictions", second)):
-        refuse_nan(array[:, None], name)
-    return first, second

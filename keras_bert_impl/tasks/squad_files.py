@@ -1,9 +1,8 @@
 """Reads SQuAD's files, 1.1 and 2.0 (Devlin et al. 2019, sections 4.2 and 4.3)."""
 
-import json
-import pathlib
 import typing
 
+from keras_bert_impl.json_files import read_json
 from keras_bert_impl.natural_data.question_windows import Question
 from keras_bert_impl.tasks.squad_metrics import has_impossible_questions, refuse_equal_ids
 from keras_bert_impl.tasks.tables import BadRows
@@ -35,24 +34,16 @@ def read_questions(path, bad_rows, training):
         bad_rows: a BadRows; a question is malformed if an answer is not in the context at the position given.
         training: whether to check the answers; those of dev sets are only compared as text, by the ids of questions.
 
-    Raises: ValueError if the file is missing, not JSON or of another layout, or if questions of a file that is not for
+    Raises: ValueError if the file is not JSON or of another layout, or if questions of a file that is not for
         training have the same id.
     """
-    path = pathlib.Path(path)
-    if not path.is_file():
-        raise ValueError(f"{path} not found: expected a file in SQuAD's layout.")
-    try:
-        dataset = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} line {error.lineno}: not valid JSON ({error.msg}).") from None
+    dataset = read_json(path, largest=None)
     try:
         questions = [
             Question(row["id"], row["question"], context, _answers(row, training)) for context, row in _rows(dataset)
         ]
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path} is not in SQuAD's layout: {error!r} is missing.") from None
-    if not questions:
-        raise ValueError(f"{path} holds no question.")
     if training:  # where nothing is compared by ids: TyDi's file has 89 for 3,696 questions
         questions = [question for question in questions if _is_sound(question, path, bad_rows)]
     else:

@@ -18,8 +18,6 @@ class BadRows:
     """
 
     def __init__(self, policy="stop"):
-        if policy not in ("stop", "skip"):
-            raise ValueError(f"bad_rows is {policy!r}, expected 'stop' or 'skip'.")
         self.policy, self.messages = policy, []
 
     def add(self, place, problem, content):
@@ -45,23 +43,17 @@ def read_table(path, columns, bad_rows, optional=(), others=False):
         others: whether rows also have the file's other columns, by their own names; then `columns` may be empty, and a
             file without rows is allowed.
 
-    Raises: ValueError if the file is missing or empty, or lacks a column.
+    Raises: ValueError if the file has no valid row, or lacks a column.
     """
     path = pathlib.Path(path)
-    if not path.is_file():
-        there = ", ".join(sorted(one.name for one in path.parent.glob("*"))[:9]) or "no files"
-        there = f"{path.parent} has {there}" if path.parent.is_dir() else f"there is no directory {path.parent}"
-        raise ValueError(f"{path} not found: expected a table with {', '.join(map(str, columns.values()))}; {there}.")
     rows = _json_table if path.suffix == ".jsonl" else _cell_table
     found = False
     for place, row, content in rows(path, columns, bad_rows, optional):
         found = True
         yield place, {**content, **row} if others else row
     if not found and not others:
-        if bad_rows.messages:
-            raise ValueError(f"All rows would be skipped, the first because of {bad_rows.messages[0]}.")
         wanted = ", ".join(str(name) for ours, name in columns.items() if ours not in optional)
-        raise ValueError(f"{path} has no lines: expected {wanted}.")
+        raise ValueError(" ".join([f"{path} has no valid line: expected {wanted}.", *bad_rows.messages[:1]]))
 
 
 def _cell_table(path, columns, bad_rows, optional):

@@ -18,10 +18,9 @@ def entity_scores(labels, predicted):
         labels: a list of labels for each sentence, IOB1, IOB2, IOBES or BILOU.
         predicted: the predicted labels, likewise.
 
-    Without any entity, labelled or predicted, the figures are 0. Raises: ValueError if a sentence has another number of
-    predictions than of labels, or for labels without prefixes, of which seqeval would only read the first letter.
+    Without any entity, labelled or predicted, the figures are 0. Raises: ValueError for labels without prefixes, of
+    which seqeval would only read the first letter.
     """
-    _check_lengths(labels, predicted)
     found = {label for sentence in [*labels, *predicted] for label in sentence}
     if not are_entities(found):
         raise ValueError(f"The label {min(found - {'O'})!r} has no prefix like B- or I-: use word_scores.")
@@ -52,12 +51,8 @@ def word_scores(labels, predicted):
 
     Returns: dict of `accuracy`, `macro_f1`, `words`, `sentences`, and `by_type`: precision, recall, F1 and number of
         words of each label in `labels`.
-    Raises: ValueError if a sentence has another number of predictions than of labels, or if there is no word.
     """
-    _check_lengths(labels, predicted)
     wanted, found = ([label for sentence in rows for label in sentence] for rows in (labels, predicted))
-    if not wanted:
-        raise ValueError("There is no word: the figures are undefined.")
     names = sorted(set(wanted))
     columns = sklearn.metrics.precision_recall_fscore_support(wanted, found, labels=names, zero_division=0)
     by_type = {
@@ -71,9 +66,3 @@ def word_scores(labels, predicted):
         "sentences": len(labels),
         "by_type": by_type,
     }
-
-
-def _check_lengths(labels, predicted):
-    for number, (wanted, found) in enumerate(zip(labels, predicted, strict=True)):
-        if len(wanted) != len(found):
-            raise ValueError(f"Sentence {number} has {len(wanted)} labels but {len(found)} predictions.")

@@ -1,27 +1,26 @@
 """Which class a text, or a pair of texts, belongs to: reads files, makes rows, scores and writes predictions."""
 
 import dataclasses
-import json
 import typing
 
 import numpy as np
 
-from keras_bert_impl.json_files import written_whole
 from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import TextClassifier
 from keras_bert_impl.models.answers import softmax
 from keras_bert_impl.natural_data.long_texts import checked_long_texts
-from keras_bert_impl.tasks.labelled_texts import LabelledTexts, in_order, read_labelled, read_split, write_submission
+from keras_bert_impl.tasks import Task
+from keras_bert_impl.tasks.labelled_texts import in_order, read_labelled, read_split, write_submission
 from keras_bert_impl.tasks.scores import classification_scores, refuse_nan
 from keras_bert_impl.tasks.tables import BadRows
 
 
 @dataclasses.dataclass(frozen=True)
-class TextClassification:
+class TextClassification(Task):
     """A task of predicting the class of a text, or a pair of texts; `tasks/__init__.py` explains its parts.
 
     Args:
-        name, splits, dev, test, paper, defaults, bad_rows: see there; each split is a `labelled_texts.Split`.
+        of Task: see there; each split is a `labelled_texts.Split`.
         main_metric: a key of `scores.classification_scores`.
         class_names: label in the files -> name of the class; None means the labels of the training file.
         submissions: test split -> file name of GLUE's submission.
@@ -30,17 +29,9 @@ class TextClassification:
             `natural_data.long_texts.LongTextRows`; figures and predictions are of texts.
     """
 
-    name: str
-    splits: dict
-    dev: tuple = ("dev",)
-    test: tuple = ("test",)
     main_metric: str = "accuracy"
     class_names: dict | None = None
-    submissions: dict = dataclasses.field(default_factory=dict)
-    paper: dict = dataclasses.field(default_factory=dict)
     read_labelled: typing.Callable = read_split
-    defaults: dict = dataclasses.field(default_factory=dict)
-    bad_rows: str = "stop"
     long_texts: str = "cut"
 
     def __post_init__(self):
@@ -51,11 +42,8 @@ class TextClassification:
         examples = self.read_labelled(directory, self.splits, split, bad_rows)
         if self.class_names is None or examples.labels is None:
             return examples
-        unknown = sorted(set(examples.labels) - set(self.class_names))
-        if unknown:
-            known = ", ".join(self.class_names)
-            raise ValueError(f"{self.name} {split} has the label {unknown[0]!r}, expected one of {known}.")
-        return examples._replace(labels=[self.class_names[label] for label in examples.labels])
+        names = list(self.class_names.values())
+        return examples._replace(labels=[names[place] for place in examples.class_ids(self.class_names)])
 
     def find_class_names(self, train):
         """The classes in order: the task's, or the labels of the training file as `in_order` sorts them."""
@@ -90,8 +78,11 @@ class TextClassification:
 
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
         """Writes predictions{suffix}.jsonl, with the probability of each class."""
-        probabilities = softmax(outputs)
-        write_predictions(directory / f"predictions{suffix}.jsonl", examples, probabilities, class_names)
+        found = []
+        for row in softmax(outputs):
+            shares = {name: round(share, 6) for name, share in zip(class_names, row.tolist(), strict=True)}
+            found.append({"predicted": class_names[int(row.argmax())], "probabilities": shares})
+        examples.write(directory / f"predictions{suffix}.jsonl", found)
 
     def write_submission(self, directory, split, outputs, class_names):
         """Writes GLUE's TSV for a test split, with the labels as in GLUE's files."""
@@ -128,20 +119,3 @@ def weights_of_classes(class_weights, class_names, labels):
     if unknown:
         raise ValueError(f"class_weights has {unknown[0]!r}, which is not one of the classes {', '.join(class_names)}.")
     return np.array([class_weights.get(name, 1.0) for name in class_names], "float32")
-
-
-def write_predictions(path, examples, probabilities, class_names):
-    """Writes a line of JSON for each example: its text, label, prediction and the probability of each class."""
-    with written_whole(path) as file:
-        for index, row in enumerate(np.asarray(probabilities, "float64")):
-            line = {"text": examples.texts[index]}
-            if examples.pairs is not None:
-                line["text_pair"] = examples.pairs[index]
-            if examples.labels is not None:
-                line["label"] = examples.labels[index]
-            line["predicted"] = class_names[int(row.argmax())]
-            line["probabilities"] = {name: round(p, 6) for name, p in zip(class_names, row.tolist(), strict=True)}
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
-
-
-__all__ = ["LabelledTexts", "TextClassification", "read_examples", "weights_of_classes", "write_predictions"]

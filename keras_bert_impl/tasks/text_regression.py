@@ -1,25 +1,24 @@
 """A number for a text, or a pair of texts: STS-B's similarity, and any other."""
 
 import dataclasses
-import json
 import typing
 
 import keras
 import numpy as np
 
-from keras_bert_impl.json_files import written_whole
 from keras_bert_impl.models import TextRegressor
 from keras_bert_impl.natural_data.long_texts import checked_long_texts
+from keras_bert_impl.tasks import Task
 from keras_bert_impl.tasks.labelled_texts import read_split, write_submission
 from keras_bert_impl.tasks.scores import refuse_nan, regression_scores
 
 
 @dataclasses.dataclass(frozen=True)
-class TextRegression:
+class TextRegression(Task):
     """A task of predicting a number for a text, or a pair of texts; `tasks/__init__.py` explains its parts.
 
     Args:
-        name, splits, dev, test, paper, defaults, bad_rows: see there; each split is a `labelled_texts.Split`.
+        of Task: see there; each split is a `labelled_texts.Split`.
         lowest, highest: limits of the numbers; predictions in a submission are clipped to them. None: no limit.
         main_metric: a key of `scores.regression_scores`; the paper reports Spearman's.
         submissions: test split -> file name of GLUE's submission.
@@ -28,18 +27,10 @@ class TextRegression:
             `natural_data.long_texts.LongTextRows`; figures and predictions are of texts.
     """
 
-    name: str
-    splits: dict
-    dev: tuple = ("dev",)
-    test: tuple = ("test",)
     lowest: float | None = None
     highest: float | None = None
     main_metric: str = "spearman"
-    submissions: dict = dataclasses.field(default_factory=dict)
-    paper: dict = dataclasses.field(default_factory=dict)
     read_labelled: typing.Callable = read_split
-    defaults: dict = dataclasses.field(default_factory=dict)
-    bad_rows: str = "stop"
     long_texts: str = "cut"
 
     def __post_init__(self):
@@ -57,10 +48,6 @@ class TextRegression:
         keep = [place for place in range(len(numbers)) if place not in set(bad)]
         texts, pairs = ([part[place] for place in keep] if part else None for part in (examples.texts, examples.pairs))
         return examples._replace(texts=texts, pairs=pairs, labels=[numbers[place] for place in keep])
-
-    def find_class_names(self, train):
-        """A number has no classes."""
-        return None
 
     def build(self, encoder, tokenizer, class_names, sequence_length):
         """The model: one linear unit over the encoder."""
@@ -81,15 +68,8 @@ class TextRegression:
 
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
         """Writes predictions{suffix}.jsonl: text, label if known, prediction."""
-        with written_whole(directory / f"predictions{suffix}.jsonl") as file:
-            for place, value in enumerate(numbers_of(outputs)):
-                line = {"text": examples.texts[place]}
-                if examples.pairs is not None:
-                    line["text_pair"] = examples.pairs[place]
-                if examples.labels is not None:
-                    line["label"] = examples.labels[place]
-                line["predicted"] = round(float(value), 4)
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        found = [{"predicted": round(float(value), 4)} for value in numbers_of(outputs)]
+        examples.write(directory / f"predictions{suffix}.jsonl", found)
 
     def write_submission(self, directory, split, outputs, class_names):
         """Writes GLUE's TSV for a test split, with three decimals, clipped to `lowest` and `highest`."""

@@ -5,7 +5,6 @@ Options are parsed before Keras is imported: here it is imported only where a ru
 
 import contextlib
 import dataclasses
-import errno
 import importlib.metadata
 import itertools
 import json
@@ -32,7 +31,6 @@ MAY_CHANGE = {field.name for field in dataclasses.fields(Distribution)} | {
 }
 # Not compared: the output may be moved, and of the input the content is compared, so that it may be moved, too.
 PLACES = {"output", "data", "input"}
-FULL_DISK = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 VERSIONS_OF = ("keras_bert_impl", "keras", "numpy", "tokenizers", "tensorflow", "tensorflow-text", "jax", "torch")
 
@@ -185,26 +183,16 @@ def main(config_class, run, arguments=None, program=None, positional=()):
     """The body of a command: parses and runs it; errors that the user can fix give one line instead of a traceback."""
     # To the user of a command, the line of our code that raised a warning means nothing.
     warnings.formatwarning = lambda message, *place, **rest: f"  note: {message}\n"
-    config = None
     try:
         with closed_pipe_ends():
-            config = parse(config_class, arguments, program, positional)
-            run(config)
+            run(parse(config_class, arguments, program, positional))
     except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}{place_of_full_disk(error, config)}")
+        sys.exit(f"error: {error}")
     except KeyboardInterrupt:
         writes = any(field.name == "output" for field in dataclasses.fields(config_class))
         remedy = "; a run that saves checkpoints resumes with the same command" if writes else ""
         print(f"interrupted{remedy}.", file=sys.stderr)
         sys.exit(130)
-
-
-def place_of_full_disk(error, config):
-    """Where a disk is full, which Python's error of a write does not tell; empty for other errors."""
-    output = getattr(config, "output", None)
-    if output is None or getattr(error, "errno", None) not in FULL_DISK or error.filename is not None:
-        return ""
-    return f", while writing to {output}: make room there, or name another output."
 
 
 def check_run(directory, config):

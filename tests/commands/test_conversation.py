@@ -153,17 +153,13 @@ def test_a_classifier_answers_what_classify_does(saved):
     assert ask.run(AskConfig(model, "the cat")) == ["   ".join(f"{name} {share:.1%}" for name, share in found)]
 
 
-def test_a_question_needs_a_text_and_other_models_take_none(saved, piped, tmp_path):
+def test_a_question_needs_a_text(saved, piped, tmp_path):
     piped("who\n")
     model = saved(kbi.QuestionAnswerer)
     with pytest.raises(ValueError, match="give it with --context or --context_file"):
         ask.run(AskConfig(model))
     (tmp_path / "passage.txt").write_text("the cat sat")
-    with pytest.raises(ValueError, match="leave one of them out"):
-        ask.run(AskConfig(model, "who", context="a", context_file=str(tmp_path / "passage.txt")))
     assert ask.run(AskConfig(model, "who", context_file=str(tmp_path / "passage.txt")))
-    with pytest.raises(ValueError, match="--context is for models that answer questions"):
-        ask.run(AskConfig(saved(kbi.TextRegressor), "the cat", context="a"))
 
 
 def test_too_few_texts_in_a_line_are_told(saved):

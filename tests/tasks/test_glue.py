@@ -108,7 +108,7 @@ def test_qnli_reads_question_and_sentence(tmp_path):
 
 def test_a_label_of_another_task_is_named(tmp_path):
     write(tmp_path / "dev.tsv", ["sentence", "label"], [["fine", "entailment"]])
-    with pytest.raises(ValueError, match="sst-2 dev has the label 'entailment', expected one of 0, 1"):
+    with pytest.raises(ValueError, match="Label 'entailment' is not one of the labels 0, 1"):
         glue.TASKS["sst-2"].read(tmp_path, "dev", BadRows())
 
 

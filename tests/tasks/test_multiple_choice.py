@@ -3,7 +3,7 @@ import pytest
 from tasks_data import DATA, needs_data
 from tiers import once
 
-from keras_bert_impl.tasks.endings import SWAG_COLUMNS, TASKS, TextsWithEndings, read_choices
+from keras_bert_impl.tasks.endings import TASKS, TextsWithEndings
 from keras_bert_impl.tasks.tables import BadRows
 
 pytestmark = once
@@ -35,15 +35,12 @@ def test_a_label_that_is_no_ending_is_malformed(tmp_path):
 
 
 @needs_data
-def test_codah_and_the_swag_sample_are_read_whole():
+def test_codah_is_read_whole():
     folder = DATA / "multiple_choice"
     sizes = [
         len(TASKS["codah"].read(folder / "CODAH" / "fold_0", s, BadRows()).texts) for s in ("train", "dev", "test")
     ]
     assert sizes == [1665, 556, 555]
-    sample = read_choices(folder / "swag_sample.json", SWAG_COLUMNS, BadRows())
-    assert sample.labels == [0, 3, 1, 3, 0, 3, 0, 1, 3, 3]
-    assert sample.endings[0][0] == "A drum line passes by walking down the street playing their instruments."
 
 
 def test_the_endings_of_a_text_are_consecutive_rows(small_tokenizer):

@@ -187,41 +187,6 @@ def official_best_threshold(preds, scores, na_probs, qid_to_has_ans):
     return 100.0 * best_score / len(scores), best_thresh
 
 
-@pytest.mark.parametrize(
-    ("impossible", "odds", "complaint"),
-    [
-        (None, {"q": 0.5}, r"odds\.json is for SQuAD 2\.0, but .*dataset\.json has the layout of SQuAD 1\.1"),
-        (set(), {"q": "a"}, r"odds\.json: question q has 'a', expected a finite number"),
-        (set(), {"q": float("nan")}, r"odds\.json: question q has nan, expected a finite number"),
-    ],
-)
-def test_null_odds_that_cannot_count_are_refused(impossible, odds, complaint, tmp_path):
-    contents = {"dataset": dataset_of({"q": ["cat"]}, impossible), "predictions": {"q": "cat"}, "odds": odds}
-    for name, content in contents.items():
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    paths = [str(tmp_path / f"{name}.json") for name in contents]
-    with pytest.raises(ValueError, match=complaint):
-        script.run(script.EvaluateConfig("squad", *paths))
-
-
-@pytest.mark.parametrize(
-    ("dataset", "predictions", "complaint"),
-    [
-        ({"data": [{"paragraphs": [{}]}]}, {}, "not SQuAD's layout"),
-        ({"data": []}, {}, "^The dataset holds no question"),
-        (dataset_of({"q": ["cat"]}), {"q": None}, "question q is None"),
-    ],
-)
-def test_what_is_no_squad_file_is_refused(dataset, predictions, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        evaluate(dataset, predictions)
-
-
-def test_null_odds_that_lack_a_question_are_refused():
-    with pytest.raises(ValueError, match="lack 2 predicted questions, for example q1"):
-        evaluate(dataset_of({"q1": [], "q2": [], "q3": []}, {"q1"}), {"q1": "", "q2": ""}, {})
-
-
 def test_two_questions_of_one_id_are_refused():
     """One prediction would answer both, and the other would vanish from the count."""
     questions = [{"id": key, "question": "?", "answers": [{"text": "a"}]} for key in ("1", "2", "1", "1")]

@@ -70,20 +70,6 @@ def test_quickstart_goes_from_text_to_served_predictions_and_reuses_what_is_ther
     assert written == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
 
 
-@pytest.mark.parametrize(("steps", "minutes"), [(1200, 26), (3899, 9), (3900, None)])
-def test_fewer_steps_than_eight_minutes_do_are_reported_with_the_command_for_more(steps, minutes, capsys):
-    figures = {"steps": steps, "minutes": 8.0}
-    quickstart.advise_more_minutes(quickstart.QuickstartConfig(), figures, "data")
-    printed = capsys.readouterr().out
-    if minutes is None:
-        assert printed == ""
-    else:
-        assert f"{steps:,} steps. After 3,900, eight minutes of two cores without other work," in printed
-        assert f"pretrain --config quickstart/pretrain --data data \\\n         --max_minutes {minutes}" in printed
-    quickstart.advise_more_minutes(quickstart.QuickstartConfig(recipes="mine"), figures, "data")
-    assert capsys.readouterr().out == "", "nothing is known of other recipes"
-
-
 @pytest.fixture
 def prepared(tmp_path, text_folder, recipes):
     config = quickstart.QuickstartConfig(str(tmp_path / "out"), str(text_folder), str(recipes))

@@ -1,7 +1,6 @@
 """Run directories: which commands resume a run, and which are refused."""
 
 import dataclasses
-import errno
 import json
 import os
 import signal
@@ -13,7 +12,7 @@ import pytest
 from tiers import once
 
 from keras_bert_impl.training.claims import locked
-from keras_bert_impl.training.runs import check_run, main, open_run
+from keras_bert_impl.training.runs import check_run, open_run
 
 pytestmark = once
 
@@ -80,15 +79,6 @@ def test_another_spelling_of_a_path_is_the_same_path(config, tmp_path, spelling)
 def test_a_run_that_was_moved_goes_on(config, tmp_path):
     (tmp_path / "run").rename(tmp_path / "moved")
     check_run("moved", dataclasses.replace(config, output="moved"))
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG])
-def test_a_full_disk_is_told_with_the_output(number):
-    def run(config):
-        raise OSError(number, os.strerror(number))
-
-    with pytest.raises(SystemExit, match=rf"{os.strerror(number)}, while writing to runs/one: make room there"):
-        main(Config, run, ["--model=a", "--output=runs/one"])
 
 
 def test_other_devices_may_go_on_with_a_run(config):

@@ -76,7 +76,7 @@ from keras_bert_impl.training.preparation_report import (
     write_preparation,
 )
 from keras_bert_impl.training.runs import check_run, open_run, versions
-from keras_bert_impl.training.vocabularies import LEARNERS, USUAL_LOWERCASE, open_vocabulary, vocabulary_in
+from keras_bert_impl.training.vocabularies import LEARNERS, LOWERCASED, open_vocabulary, vocabulary_in
 
 # Longest documents to try if there are too few for a split: a chapter, some pages, two pages.
 PART_CHARACTERS = (64_000, 16_000, 4_000)
@@ -96,11 +96,11 @@ def run(config):
         return verify(pathlib.Path(config.output))
     if config.predictions_per_sequence is not None:
         check_predictions(config.predictions_per_sequence, config.sequence_length, MASKING_RATE)
-    phrases = read_phrases(config.phrases) if config.phrases else None
     if config.lowercase is None:
-        config = dataclasses.replace(config, lowercase=USUAL_LOWERCASE[config.tokenizer])
+        config = dataclasses.replace(config, lowercase=config.tokenizer in LOWERCASED)
     what = dataclasses.replace(config, **WITHOUT_INFLUENCE_ON_ROWS)
     directory = check_run(config.output, what)
+    phrases = read_phrases(config.phrases) if config.phrases else None
     pieces, size = open_pieces(config)
     input_files = check_input(directory, pieces)
     is_finished = (directory / "summary.json").is_file()

@@ -26,20 +26,7 @@ from keras_bert_impl.tokenizers.sentence_piece_model import BIGBIRD, XLNET
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
 from keras_bert_impl.tokenizers.vocabulary import is_cased
 
-# Whether text is lower-cased if --lowercase is not given: as in the published models.
-USUAL_LOWERCASE = {
-    "wordpiece": True,
-    "byte_pair": False,
-    "modernbert_byte_pair": False,
-    "mmbert_byte_pair": False,
-    "deberta_byte_pair": False,
-    "sentence_piece": True,
-    "xlm_sentence_piece": False,
-    "mpnet_wordpiece": True,
-    "deberta_sentence_piece": False,
-    "xlnet_sentence_piece": False,
-    "bigbird_sentence_piece": False,
-}
+LOWERCASED = ("wordpiece", "mpnet_wordpiece", "sentence_piece")  # unless --lowercase says so, as the published models
 
 
 def open_vocabulary(kind, path, lowercase):

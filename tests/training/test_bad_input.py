@@ -8,7 +8,6 @@ from made_tasks import write_squad
 from tiers import once
 
 import keras_bert_impl as kbi
-from keras_bert_impl.commands import export, fill_mask
 from keras_bert_impl.training import data_preparation, finetuning
 
 pytestmark = once
@@ -49,41 +48,6 @@ def test_a_vocabulary_without_mask(command, tmp_path, text_folder):
     assert not (tmp_path / "data").exists()
 
 
-def test_an_unknown_recipe_key(command, tmp_path, capsys):
-    (tmp_path / "recipe.yaml").write_text("vocabulary_sise: 100\n")
-    code = prepare(command, "--config", tmp_path / "recipe.yaml", "--output", tmp_path / "data")
-    assert code != 0 and "vocabulary_sise" in capsys.readouterr().err
-    assert not (tmp_path / "data").exists()
-
-
-def test_a_run_directory_of_another_configuration(command, tmp_path, text_folder):
-    arguments = ("--input", text_folder, "--output", tmp_path / "data", "--vocabulary_size", "500")
-    assert prepare(command, *arguments) is None
-    before = {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()}
-    message = prepare(command, *arguments[:-1], "600")
-    assert "vocabulary_size 500 there, 600 here" in message and "name another output" in message
-    assert before == {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()}
-
-
-def test_rows_longer_than_the_model(command, tmp_path, checkpoint):
-    text = "the cat sat on the mat in the rain . the [MASK] ran ."
-    message = command(fill_mask.FillMaskConfig, fill_mask.run, "--model", checkpoint, "--text", text)
-    assert "has 16 tokens, but the model takes 11" in message
-
-
-def test_a_text_without_mask(command, checkpoint):
-    message = command(fill_mask.FillMaskConfig, fill_mask.run, "--model", checkpoint, "--text", "the cat sat")
-    assert "no [MASK]" in message and "the cat sat" in message
-
-
-def test_a_saved_model_that_exists(command, tmp_path, checkpoint):
-    (tmp_path / "served").mkdir()
-    (tmp_path / "served" / "saved_model.pb").write_text("of yesterday")
-    arguments = ("--model", checkpoint, "--output", tmp_path / "served", "--task", "embed")
-    assert "exists" in command(export.ExportConfig, export.run, *arguments)
-    assert (tmp_path / "served" / "saved_model.pb").read_text() == "of yesterday"
-
-
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
@@ -120,5 +84,5 @@ def test_a_label_that_training_did_not_have(command, tmp_path, checkpoint):
         (tmp_path / f"{split}.jsonl").write_text("".join(lines))
     arguments = ("--data", tmp_path, "--model", checkpoint, "--output", tmp_path / "run")
     message = command(finetuning.FinetuneConfig, finetuning.run, *arguments)
-    assert "Label 'y' is not one of the training labels w, x" in message
+    assert "Label 'y' is not one of the labels w, x" in message
     assert not (tmp_path / "run").exists()

@@ -32,7 +32,6 @@ from keras_bert_impl.tasks.named_entities import LabelledSentences
 from keras_bert_impl.tasks.own_data import own_task
 from keras_bert_impl.tasks.squad_files import read_squad
 from keras_bert_impl.training import finetuning, finetuning_trial
-from keras_bert_impl.training.claims import locked
 
 pytestmark = once
 
@@ -439,14 +438,6 @@ def test_what_a_task_does_not_have_is_refused(checkpoint, tmp_path, options, com
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_may_go_on_on_other_devices(tmp_path):
-    config = finetuning.FinetuneConfig("data", "model", str(tmp_path / "run"), epochs=2)
-    finetuning.open_run(config.output, config)
-    finetuning.check_run(config.output, dataclasses.replace(config, distribution="mirrored", devices=2))
-    with pytest.raises(ValueError, match="epochs 2 there, 3 here"):
-        finetuning.check_run(config.output, dataclasses.replace(config, epochs=3))
-
-
 @pytest.mark.parametrize(("task", "write"), [("mrpc", write_mrpc), ("ner", write_ner)])
 def test_rows_that_are_cut_are_counted_by_split(checkpoint, tmp_path, capsys, task, write):
     write(tmp_path / "data")
@@ -454,13 +445,6 @@ def test_rows_that_are_cut_are_counted_by_split(checkpoint, tmp_path, capsys, ta
     # SENTENCES have 3, 5, 4, 7 and 3 tokens; a row has space for five, or for four of a pair together.
     cut = {"mrpc": "train: 10 of 10 rows had", "ner": "train: 2 of 10 rows had"}[task]
     assert f"  {cut} more than 7 tokens and were cut" in capsys.readouterr().out
-
-
-def test_what_all_trials_have_in_common_is_printed_once(checkpoint, tmp_path, capsys):
-    write_mrpc(tmp_path / "data")
-    finetuning.run(config_of(checkpoint, tmp_path, "mrpc", sequence_length=7, epochs=1, seeds=2))
-    printed = capsys.readouterr().out
-    assert printed.count("  train: 10 of 10 rows had more than 7 tokens") == 1 and printed.count("  trial ") == 2
 
 
 def texts_and_classes(folder):
@@ -525,12 +509,6 @@ def test_a_test_file_that_is_added_to_a_finished_run_is_predicted_as_if_it_had_b
     (found,) = (tmp_path / "run").glob("predictions_test.*")
     assert found.read_text() == expected.read_text()
     assert finetuning.run(config) == after
-
-
-def test_two_fine_tuning_runs_in_one_directory_are_refused(checkpoint, tmp_path):
-    write_cola(tmp_path / "data")
-    with locked(tmp_path / "run"), pytest.raises(ValueError, match="run is in use by process"):
-        finetuning.run(config_of(checkpoint, tmp_path, "cola"))
 
 
 @pytest.mark.parametrize("seeds", [1, 2])

@@ -16,7 +16,6 @@ from tiers import once
 from keras_bert_impl.preprocessing import sentence_ids, shards
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS, write_vocabulary
 from keras_bert_impl.training import data_preparation, pretraining
-from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.pretraining_data import PretrainingData
 
 pytestmark = once
@@ -399,8 +398,3 @@ def test_few_long_documents_are_cut_so_that_parts_are_held_out(tmp_path, capsys)
         ValueError, match=r"The corpus has 1 documents, which leaves .* give more text.* --text_format paragraphs"
     ):
         prepare(tmp_path / "short", input=str(folder / "0.txt"), vocabulary_size=300)
-
-
-def test_data_is_not_prepared_twice_in_one_directory_at_the_same_time(tmp_path, text_folder):
-    with locked(tmp_path / "data"), pytest.raises(ValueError, match="data is in use by process"):
-        prepare(tmp_path / "data", input=str(text_folder), vocabulary_size=500)

@@ -100,23 +100,6 @@ def test_the_vocabulary_is_learned_from_the_same_shares(corpus, megabytes, monke
         assert 9_900 < sum(sizes.values()) < 10_200
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"language_exponent": 1.5}, r"language_exponent 1\.5 is out of range: expected at least 0 and at most 1"),
-        ({"language_exponent": -0.1}, r"language_exponent -0\.1 is out of range"),
-        (
-            {"language_exponent": 0.7, "input": None, "text_format": "auto"},
-            "needs a folder of folders: name it with --input",
-        ),
-    ],
-)
-def test_an_exponent_that_cannot_be_is_refused(tmp_path, corpus, options, message):
-    with pytest.raises(ValueError, match=message):
-        prepare(tmp_path / "data", **{**corpus, **options})
-    assert not (tmp_path / "data").exists()
-
-
 def test_text_outside_folders_is_refused_before_anything_is_written(tmp_path, corpus):
     (tmp_path / "text" / "more.txt").write_text("Ein Satz.")
     with pytest.raises(ValueError, match=r"more\.txt is in none"):

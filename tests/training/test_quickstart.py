@@ -160,9 +160,3 @@ def test_of_steps_and_minutes_the_less_is_planned(prepared, tmp_path, monkeypatc
             pretraining_plan.make_plan(config, None, pretraining.open_run(config.output, config), None)["steps"]
             == expected
         )
-
-
-def test_few_minutes_are_one_execution(prepared, tmp_path, monkeypatch):
-    config = pretrain_config(prepared, tmp_path / "run", steps=None, max_minutes=0.1, steps_per_execution=50)
-    monkeypatch.setattr(pretraining_plan, "measure_step", lambda *_: 0.5)
-    assert pretraining_plan.make_plan(config, None, pretraining.open_run(config.output, config), None)["steps"] == 50

@@ -86,79 +86,58 @@ RANGES = {
 
 
 class Rule(typing.NamedTuple):
-    """An option that needs others, or excludes them.
+    """An option that needs another, or excludes it.
 
     Fields:
         option: which has another value than its default, or one of `values` if there are any.
-        needs: of these other options at least one must be as is said here: GIVEN, ABSENT, or one of several values.
-        why: what is wrong then, and what to do, to be read after the option; `{value}` is its value.
+        other: the option that must then be as is said in `wanted`: GIVEN, ABSENT, or one of several values.
+        why: what is wrong then, and what to do, to be read after the option and its value.
         values: see `option`.
     """
 
     option: str
-    needs: dict
+    other: str
+    wanted: str | tuple
     why: str
     values: tuple = ()
 
     def is_broken(self, config):
-        """Whether a configuration has the option without any of what it needs."""
-        is_there = holds(config, self.option, self.values or GIVEN)
-        return is_there and not any(holds(config, other, wanted) for other, wanted in self.needs.items())
+        """Whether a configuration has the option without what it needs."""
+        return holds(config, self.option, self.values or GIVEN) and not holds(config, self.other, self.wanted)
 
 
 GIVEN, ABSENT = "given", "absent"
+FORMATS, REDUCED = ("onnx", "openvino", "litert"), ("float16", "int8_weights", "int8")
+ON_SEVERAL = ("mirrored", "data_parallel", "model_parallel")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")  # hosts that this machine alone reaches
 # Only what would give a wrong number, waste an hour or open a door: an option that merely does nothing is no error.
 RULES = {
     "PrepareConfig": (
-        Rule("phrases", {"tokenizer": ("wordpiece",)}, "is for tokenizer wordpiece: leave it out."),
-        Rule("packed", {"static_masks": ABSENT}, "beside static_masks: Google's format has no packed rows."),
-        Rule("masking_unit", {"phrases": GIVEN}, "needs phrases to mask: give --phrases.", values=("phrase",)),
-        Rule(
-            "masking_unit",
-            {"static_masks": GIVEN},
-            "is for --static_masks. Without it keras-bert pretrain masks the rows anew in each epoch: give "
-            "--masking_unit {value} there.",
-        ),
+        Rule("phrases", "tokenizer", ("wordpiece",), "is for tokenizer wordpiece: leave it out."),
+        Rule("packed", "static_masks", ABSENT, "beside static_masks: Google's format has no packed rows."),
+        Rule("masking_unit", "phrases", GIVEN, "needs phrases to mask: give --phrases.", ("phrase",)),
+        Rule("masking_unit", "static_masks", GIVEN, "is for --static_masks: otherwise give it to keras-bert pretrain."),
     ),
     "PretrainConfig": (
-        Rule(
-            "schedule",
-            {"max_minutes": ABSENT},
-            "beside max_minutes: its end cannot be moved to that of the time. Give steps, or --schedule linear.",
-            values=("stable",),
-        ),
+        Rule("schedule", "max_minutes", ABSENT, "has no end that moves with max_minutes: give --steps.", ("stable",)),
     ),
     "EvaluateConfig": (
-        Rule("null_threshold", {"null_odds": GIVEN}, "is compared with null odds: give --null_odds, or leave it out."),
+        Rule("null_threshold", "null_odds", GIVEN, "is compared with null odds: give --null_odds, or leave it out."),
     ),
-    "ExportConfig": (
-        Rule(
-            "precision",
-            {"format": ("onnx", "openvino", "litert")},
-            "is no precision of a SavedModel: give bfloat16, or --format openvino, which has every precision.",
-            values=("float16", "int8_weights", "int8"),
-        ),
-    ),
+    "ExportConfig": (Rule("precision", "format", FORMATS, "is no precision of a SavedModel: give bfloat16.", REDUCED),),
     "ServeConfig": (
-        Rule(
-            "host_names",
-            {"host": LOOPBACK},
-            "beside a host that others reach: there requests are answered whatever the name. Leave one of them out.",
-        ),
+        Rule("host_names", "host", LOOPBACK, "beside a host that others reach, by any name: leave one of them out."),
     ),
     "PlanConfig": (
-        Rule("shard_optimizer", {"model_devices": ABSENT}, "is for data parallelism: leave model_devices out."),
+        Rule("shard_optimizer", "model_devices", ABSENT, "is for data parallelism: leave model_devices out."),
     ),
 }
 # Of every command that trains on several devices: it would compute for hours on fewer than were meant.
 OF_DEVICES = (
-    Rule("model_devices", {"distribution": ("model_parallel",)}, "is for --distribution model_parallel: leave it out."),
-    Rule("tpu", {"distribution": ("tpu",)}, "is for --distribution tpu: leave it out."),
+    Rule("model_devices", "distribution", ("model_parallel",), "is for --distribution model_parallel: leave it out."),
+    Rule("tpu", "distribution", ("tpu",), "is for --distribution tpu: leave it out."),
     Rule(
-        "devices",
-        {"distribution": ("mirrored", "data_parallel", "model_parallel")},
-        "is for several devices: give --distribution mirrored, data_parallel or model_parallel.",
+        "devices", "distribution", ON_SEVERAL, f"is for several devices: give --distribution {', '.join(ON_SEVERAL)}."
     ),
 )
 
@@ -186,8 +165,7 @@ def check_options(config):
     rules += OF_DEVICES if hasattr(config, "distribution") else ()
     for rule in rules:
         if hasattr(config, rule.option) and rule.is_broken(config):
-            value = getattr(config, rule.option)
-            raise ValueError(f"--{rule.option} {value} {rule.why.format(value=value)}")
+            raise ValueError(f"--{rule.option} {getattr(config, rule.option)} {rule.why}")
 
 
 def check_ranges(config):

@@ -74,7 +74,7 @@ def run_task(config, data):
     config = dataclasses.replace(config, **chosen)
     if config.export and not getattr(task, "exports", True):
         raise ValueError(f"The task {task.name} has no SavedModel to export: leave export out.")
-    check_stack(config, task)
+    check_stack(config)
     check_devices(config)
     check_teacher(config, task)
     directory = check_run(config.output, config)
@@ -98,15 +98,13 @@ def run_task(config, data):
     return figures
 
 
-def check_stack(config, task):
+def check_stack(config):
     """Raises ValueError for options that do not work with a stack of encoders, or with an LSTM on top."""
     if config.join is None and not config.bilstm_units:
         return
     for name, usual in (("frozen_layers", 0), ("layer_decay", 1.0), ("lora_rank", 0), ("export", False)):
         if getattr(config, name) != usual:
             raise ValueError(f"{name} does not work together with join or bilstm_units: leave {name} out.")
-    if getattr(task, "features", None) is not None:
-        raise ValueError("A task on frozen features has its own BiLSTM: leave join and bilstm_units out, or features.")
 
 
 def check_devices(config):

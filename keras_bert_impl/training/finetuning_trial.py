@@ -122,18 +122,13 @@ def build_task_model(config, task, class_names, checkpoint):
 
 def stacked(config, encoder, policy):
     """The encoder with what the configuration puts on top of it."""
-    others = [] if config.join is None else [joined_encoder(config, encoder, policy)]
+    others = [] if config.join is None else [joined_encoder(config, policy)]
     return StackedEncoder([encoder, *others], config.bilstm_units) if others or config.bilstm_units else encoder
 
 
-def joined_encoder(config, first, policy):
+def joined_encoder(config, policy):
     """The encoder of the checkpoint `join`, with weights whose paths begin with "joined"."""
     checkpoint = checkpoints.open_checkpoint(config.join)
-    if checkpoint.config.vocabulary_size != first.config.vocabulary_size:
-        raise ValueError(
-            f"{config.join} has a vocabulary of {checkpoint.config.vocabulary_size} words, {config.model} one of "
-            f"{first.config.vocabulary_size}: join encoders that were trained on the same prepared data."
-        )
     rates = {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
     with keras.name_scope("joined"):
         encoder = build_encoder(dataclasses.replace(checkpoint.config, **rates), dtype=policy, name="joined_encoder")
@@ -154,7 +149,7 @@ def featurize(config, task, examples, class_names, model):
         if part.num_cut:
             say_once(
                 f"  {split}: {part.num_cut:,} of {len(part.first):,} rows had more than {model.sequence_length} tokens "
-                f"and were cut{remedy_of_cut(task, part, model)}",
+                "and were cut",
                 config.data,
             )
     known = set(hashes_of_rows(rows["train"]))
@@ -175,14 +170,6 @@ def hashes_of_rows(rows):
     """A number for each row, equal for rows of equal texts."""
     second = [()] * len(rows.first) if rows.second is None else rows.second
     return [hash((tuple(one), tuple(two))) for one, two in zip(rows.first, second, strict=True)]
-
-
-def remedy_of_cut(task, rows, model):
-    """What else can be done with rows that are too long; nothing where there is nothing."""
-    if model.sequence_length < model.encoder.config.max_length:
-        return "; a larger --sequence_length keeps more of them"
-    is_cut = rows.second is None and getattr(task, "long_texts", None) == "cut"
-    return "; --task_options.long_texts=windows reads them whole" if is_cut else ""
 
 
 def batches_of(config, rows, model):

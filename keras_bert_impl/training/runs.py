@@ -12,8 +12,6 @@ import os
 import pathlib
 import re
 import sys
-import types
-import typing
 import warnings
 
 import jsonargparse
@@ -36,40 +34,13 @@ VERSIONS_OF = ("keras_bert_impl", "keras", "numpy", "tokenizers", "tensorflow", 
 
 
 class Parser(jsonargparse.ArgumentParser):
-    """A parser whose errors about a value are one line, in words instead of Python's types."""
+    """A parser that tells a misspelt option from the one that was meant."""
 
     def error(self, message, ex=None):
-        wrong = re.match(r'Parser key "(\w+)":.*?(?:Got|Given) value: (.*)', message, re.DOTALL)
-        unknown = re.match(r"unrecognized arguments: --([\w-]+)", message)
-        if wrong:
-            name, value = wrong.groups()
-            hint = typing.get_type_hints(self.config_class)[name]
-            message = f"--{name} is {value.strip()}, expected {in_words(hint)}.{did_you_mean(value, names_in(hint))}"
-        elif unknown:
-            meant = did_you_mean(
-                unknown[1], [field.name for field in dataclasses.fields(self.config_class) if field.init]
-            )
-            message += "." + meant.replace("mean ", "mean --")
+        if unknown := re.match(r"unrecognized arguments: --([\w-]+)", message):
+            known = [field.name for field in dataclasses.fields(self.config_class) if field.init]
+            message += "." + did_you_mean(unknown[1], known).replace("mean ", "mean --")
         super().error(message, ex)
-
-
-def names_in(hint):
-    """The names that an option takes: of Literal["a", "b"] | None, "a" and "b"."""
-    inner = typing.get_args(hint)
-    if typing.get_origin(hint) is typing.Literal:
-        return inner
-    return [name for one in inner for name in names_in(one)]
-
-
-def in_words(hint):
-    """A type hint as the user of a command calls it: "a whole number or null" for `int | None`."""
-    words = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", type(None): "null"}
-    words |= {list: "a list", dict: "a mapping, such as {name: 1}"}
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return " or ".join(map(in_words, typing.get_args(hint)))
-    if typing.get_origin(hint) is typing.Literal:
-        return " or ".join(map(str, typing.get_args(hint)))
-    return words[typing.get_origin(hint) or hint]
 
 
 def parse(config_class, arguments=None, program=None, positional=()):

@@ -285,17 +285,6 @@ def test_how_long_texts_are_read_is_checked(checkpoint, tmp_path):
         finetuning.run(config_of(checkpoint, tmp_path, "mrpc", data="pairs", **options))
 
 
-def test_what_is_cut_is_reported_with_what_helps(checkpoint, tmp_path, capsys):
-    write_long_texts(tmp_path / "data")
-    finetuning.run(config_of(checkpoint, tmp_path, "text_classification", sequence_length=12, epochs=1))
-    assert "had more than 12 tokens and were cut; a larger --sequence_length keeps more" in capsys.readouterr().out
-    finetuning.run(
-        config_of(checkpoint, tmp_path, "text_classification", sequence_length=64, epochs=1, output="longest")
-    )
-    printed = capsys.readouterr().out
-    assert "had more than 64 tokens and were cut; --task_options.long_texts=windows reads them whole" in printed
-
-
 def test_frozen_layers_do_not_change(checkpoint, tmp_path):
     write_cola(tmp_path / "data")
     finetuning.run(config_of(checkpoint, tmp_path, "cola", epochs=1, frozen_layers=1))

@@ -338,16 +338,6 @@ def test_text_is_prepared_with_xlm_robertas_vocabulary(tmp_path, text_folder):
     assert all((rows[:, 0] == tokenizer.cls_id).all() for rows in data.unmasked_rows("validation"))
 
 
-def test_damaged_merges_are_learned_again(tmp_path, text_folder):
-    options = {"input": str(text_folder), "sequence_length": 32, "vocabulary_size": 400, "workers": 1}
-    prepare(tmp_path / "data", tokenizer="byte_pair", **options)
-    merges = tmp_path / "data" / "merges.txt"
-    whole = merges.read_bytes()
-    merges.write_bytes(whole[:-9])
-    prepare(tmp_path / "data", tokenizer="byte_pair", **options)
-    assert merges.read_bytes() == whole
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

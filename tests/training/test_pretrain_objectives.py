@@ -2,6 +2,7 @@
 
 import json
 
+import keras
 import numpy as np
 import pytest
 from made_runs import write_checkpoint
@@ -32,6 +33,16 @@ def test_full_sentences_train_a_masked_language_model_alone(prepared_data, tmp_p
     assert figures["next_sentence_accuracy"] is None and figures["masked_lm_perplexity"] > 1
     found = AutoModelForMaskedLM.from_pretrained(tmp_path / "run" / "encoder")
     assert type(found).__name__ == "BertForMaskedLM"
+
+
+def test_the_head_of_spans_is_learnt_and_saved(prepared_data, tmp_path):
+    data = prepared_data(pairs="full_sentences", packed=False)
+    figures = train(data, tmp_path / "run", objective="span_boundary", masking_unit="span")
+    assert figures["span_boundary_loss"] > 0
+    model = Pretrainer.from_pretrained(tmp_path / "run" / "encoder", next_sentence=False, span_boundary=True)
+    assert np.abs(keras.ops.convert_to_numpy(model.get_layer("span_boundary_head").output_bias)).max() > 0
+    with pytest.raises(ValueError, match="and masking_unit is token: prepare the data with --pairs doc_sentences"):
+        train(data, tmp_path / "other", objective="span_boundary")
 
 
 def test_the_figures_of_the_checkpoint_with_which_a_run_begins_are_printed(prepared_data, tmp_path, capsys):
@@ -199,6 +210,10 @@ def test_a_model_that_reads_left_to_right_learns_the_next_token(prepared_data, t
         ({"mask_token_rate": 0.9, "random_token_rate": 0.2}, "must be shares of at least 0 that add up to at most 1"),
         ({"masking_rate": 1.0}, "masking_rate 1.0 is out of range: expected above 0 and below 1"),
         ({"objective": "replaced_tokens"}, "A BERT learns no replaced tokens"),
+        (
+            {"objective": "span_boundary", "masking_unit": "span"},
+            "masked spans in single sequences, but .* next_sentence",
+        ),
         ({"objective": "enhanced_masked_lm"}, "A BERT has no enhanced mask decoder, which is DeBERTa's"),
     ],
 )

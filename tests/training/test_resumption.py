@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import random
 import signal
 import subprocess
@@ -13,62 +12,27 @@ import types
 import keras
 import numpy as np
 import pytest
+from interrupted_runs import assert_equal_states, interrupted, last_state, prepare
 from test_distribution import environments
 from tiers import full_but, on, once
 
 from keras_bert_impl.callbacks import training_figures
 from keras_bert_impl.resume.saved_states import TrainingState
-from keras_bert_impl.training import data_preparation, pretraining, pretraining_plan, pretraining_rounds
+from keras_bert_impl.training import pretraining, pretraining_plan, pretraining_rounds
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 PRETRAIN = [sys.executable, "-m", "keras_bert_impl", "pretrain"]
-SENTENCES = ("The cat sat on the mat.", "A dog ran in the rain.", "It was a good day, red and blue.", "The mat is wet.")
-
-
-def prepare(directory, **options):
-    """Pre-training data of a small corpus."""
-    (directory / "text.txt").write_text("\n\n".join("\n".join(SENTENCES[n % 4 :] + SENTENCES) for n in range(300)))
-    return data_preparation.run(
-        data_preparation.PrepareConfig(
-            str(directory / "data"), str(directory / "text.txt"), vocabulary_size=60, sequence_length=16,
-            predictions_per_sequence=2, **options,
-        )
-    ) and directory / "data"  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory, without_reports):
-    return prepare(tmp_path_factory.mktemp("prepared"))
+    return prepare(tmp_path_factory.mktemp("prepared"), sequence_length=16, pairs="next_sentence")
 
 
 def config_of(prepared, output, **options):
     usual = {"size": "bert_tiny", "num_layers": 1, "hidden_size": 12, "num_heads": 2, "intermediate_size": 20}
     usual |= {"steps": 12, "steps_per_round": 3, "batch_size": 4, "validation_batches": 1, "jit_compile": "off"}
     return pretraining.PretrainConfig(str(prepared), str(output), **{**usual, **options})
-
-
-def last_state(output):
-    return TrainingState(pathlib.Path(output) / "training_state").read_last()
-
-
-def assert_equal_states(one, other):
-    assert one[0] == other[0] and one[1].keys() == other[1].keys()
-    for name, array in one[1].items():
-        np.testing.assert_array_equal(array, other[1][name], err_msg=name)
-
-
-def interrupted(config, patch, at_step):
-    """Runs until the process is interrupted after this step."""
-
-    class Interrupt(pretraining.Rounds):
-        def on_train_batch_end(self, batch, logs=None):
-            super().on_train_batch_end(batch, logs)
-            if self.step == at_step:
-                raise KeyboardInterrupt
-
-    patch.setattr(pretraining, "Rounds", Interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        pretraining.run(config)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +47,7 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, whole, tmp_pa
     """The run has dropout, whose random numbers continue too; it stops in the first round, within one, or at an end."""
     for at_step in (2, 7, 9):
         with monkeypatch.context() as patch:
-            interrupted(config_of(prepared, tmp_path / "broken"), patch, at_step)
+            interrupted(pretraining.run, config_of(prepared, tmp_path / "broken"), patch, at_step)
     printed = capsys.readouterr().out
     rounds = (f"Round {number}: steps {3 * number - 2} to {3 * number} of 12" for number in (1, 2, 3))
     assert all(one in printed for one in rounds) and "Epoch" not in printed
@@ -100,51 +64,32 @@ def test_the_card_says_which_positions_have_learnt_nothing(prepared, whole, tmp_
     assert said not in (tmp_path / "on" / "encoder" / "README.md").read_text(), "the checkpoint may have learnt them"
 
 
-@pytest.mark.parametrize(
-    ("size", "pairs"),
-    full_but(
-        [("roberta_small", "full_sentences"), ("albert_base", "sentence_order")], ("roberta_small", "full_sentences")
-    ),
-)
-def test_an_interrupted_run_of_another_family_ends_as_an_uninterrupted_one(
-    size, pairs, without_reports, tmp_path, monkeypatch
-):
-    prepared, options = prepare(tmp_path, pairs=pairs, packed=True), {"size": size, "steps": 4, "num_layers": 2}
-    pretraining.run(config_of(prepared, tmp_path / "whole", **options))
-    with monkeypatch.context() as patch:
-        interrupted(config_of(prepared, tmp_path / "broken", **options), patch, 2)
-    pretraining.run(config_of(prepared, tmp_path / "broken", **options))
-    assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
-    one, other = (tmp_path / name / "encoder" / "model.safetensors" for name in ("broken", "whole"))
-    assert one.read_bytes() == other.read_bytes()
+ROWS = {"sequence_length": 16, "packed": True}
+REPLACED = {"objective": "replaced_tokens", "generator_size": 0.5}
+# What is prepared, and what is trained. A fifth step is half of an update of "averages".
+OTHERS = {
+    "roberta": ({**ROWS, "pairs": "full_sentences"}, {"size": "roberta_small"}),
+    "albert": ({**ROWS, "pairs": "sentence_order"}, {"size": "albert_base", "num_layers": 2}),
+    "electra": (ROWS, {"size": "electra_small", **REPLACED}),
+    "deberta": (ROWS, {"size": "deberta_v3_small", **REPLACED}),
+    "spans": ({**ROWS, "pairs": "doc_sentences"}, {"objective": "span_boundary", "masking_unit": "span"}),
+    "averages": (ROWS, {"optimizer": "lamb", "ema_momentum": 0.9, "gradient_accumulation_steps": 2}),
+}
 
 
-@pytest.mark.parametrize("size", full_but(["electra_small", "deberta_v3_small"], "deberta_v3_small"))
-def test_an_interrupted_run_of_replaced_tokens_draws_what_an_uninterrupted_one_draws(
-    size, prepared, tmp_path, monkeypatch
-):
-    options = {"size": size, "objective": "replaced_tokens", "generator_size": 0.5, "steps": 6}
+@pytest.mark.parametrize("case", full_but([*OTHERS], "spans", "deberta", "averages"))
+def test_an_interrupted_run_of_another_kind_ends_as_an_uninterrupted_one(case, without_reports, tmp_path, monkeypatch):
+    of_rows, options = OTHERS[case]
+    prepared, options = prepare(tmp_path, **of_rows), {**options, "steps": 6}
     pretraining.run(config_of(prepared, tmp_path / "whole", **options))
     for at_step in (2, 5):
         with monkeypatch.context() as patch:
-            interrupted(config_of(prepared, tmp_path / "broken", **options), patch, at_step)
+            interrupted(pretraining.run, config_of(prepared, tmp_path / "broken", **options), patch, at_step)
     pretraining.run(config_of(prepared, tmp_path / "broken", **options))
     assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
-    for model in ("encoder", "encoder/generator"):
-        one, other = (tmp_path / name / model / "model.safetensors" for name in ("broken", "whole"))
-        assert one.read_bytes() == other.read_bytes()
-
-
-def test_what_an_optimizer_gathers_goes_on_too(prepared, tmp_path, monkeypatch):
-    """Tests averages of the weights, and gradients accumulated for half of an update."""
-    options = {"optimizer": "lamb", "ema_momentum": 0.9, "gradient_accumulation_steps": 2}
-    pretraining.run(config_of(prepared, tmp_path / "whole", steps=6, **options))
-    with monkeypatch.context() as patch:
-        interrupted(config_of(prepared, tmp_path / "broken", steps=6, **options), patch, 3)
-    pretraining.run(config_of(prepared, tmp_path / "broken", steps=6, **options))
-    assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
-    one, other = (tmp_path / name / "encoder" / "model.safetensors" for name in ("broken", "whole"))
-    assert one.read_bytes() == other.read_bytes()
+    for model in (tmp_path / "whole" / "encoder").rglob("model.safetensors"):
+        other = tmp_path / "broken" / "encoder" / model.relative_to(tmp_path / "whole" / "encoder")
+        assert model.read_bytes() == other.read_bytes()
 
 
 def test_sigterm_saves_the_step_and_the_run_goes_on_from_it(prepared, tmp_path, monkeypatch):
@@ -194,7 +139,7 @@ def test_a_run_of_executions_goes_on_as_it_began_also_on_a_cpu(prepared, whole, 
     config = config_of(prepared, tmp_path / "broken")
     with monkeypatch.context() as patch:
         patch.setattr(pretraining_plan, "usual_steps_per_execution", lambda steps: 3)
-        interrupted(config, patch, 6)
+        interrupted(pretraining.run, config, patch, 6)
     pretraining.run(config)
     assert json.loads((tmp_path / "broken" / "plan.json").read_text())["steps_per_execution"] == 3
     rounds = json.loads((tmp_path / "broken" / "history.json").read_text())
@@ -398,7 +343,7 @@ def test_a_run_of_a_minute_goes_on_as_planned(prepared, tmp_path, monkeypatch):
         for at_step in breaks:
             with monkeypatch.context() as patch:
                 Clock(patch, SPEEDS["slower"])
-                interrupted(config, patch, at_step)
+                interrupted(pretraining.run, config, patch, at_step)
         with monkeypatch.context() as patch:
             Clock(patch, SPEEDS["slower"])
             pretraining.run(config)

@@ -67,7 +67,6 @@ RANGES = {
     "max_minutes": POSITIVE,
     "minutes": POSITIVE,
     "patience": COUNT,
-    "pretraining_seeds": COUNT,
     "save_minutes": AT_LEAST_0,
     "search_batch_sizes": COUNT,
     "search_epochs": COUNT,

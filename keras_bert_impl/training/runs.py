@@ -19,7 +19,7 @@ import jsonargparse
 from keras_bert_impl.misspelt import did_you_mean
 from keras_bert_impl.options.devices import Distribution
 from keras_bert_impl.options.recipes import recipe_path
-from keras_bert_impl.options.rules import check_options
+from keras_bert_impl.options.rules import check_options, default_of
 from keras_bert_impl.process_group import check_shared, failing_together, is_chief
 
 # Options that may change on resume: the result of a run depends neither on the devices, nor on what is recorded of
@@ -202,17 +202,11 @@ def _check_new_or_same(directory, config):
 
 def _differences(found, config):
     """What differs between the configuration in a run.json and this one, in words."""
-    wanted, different = _plain(config), []
+    wanted = _plain(config)
     used = {key: value for key, value in found.items() if key in wanted or value not in (None, False, "")}
     there = {**_defaults(config), **used}
-    for key in sorted({*there, *wanted} - PLACES):
-        if key not in wanted:
-            different.append(f"{key} {there[key]!r} there, no such option in this version")
-        elif key not in there:
-            different.append(f"{key} missing there, {wanted[key]!r} here")
-        elif not _are_same(there[key], wanted[key]):
-            different.append(f"{key} {there[key]!r} there, {wanted[key]!r} here")
-    return different
+    pairs = {key: (there.get(key), wanted.get(key)) for key in sorted({*there, *wanted} - PLACES)}
+    return [f"{key} {one!r} there, {other!r} here" for key, (one, other) in pairs.items() if not _are_same(one, other)]
 
 
 def is_elsewhere(directory, data):
@@ -223,15 +217,9 @@ def is_elsewhere(directory, data):
 
 def _defaults(config):
     """The defaults of the options that have one and on which the result of a run depends."""
-    defaults = {}
-    for field in dataclasses.fields(config):
-        if field.name in MAY_CHANGE:
-            continue
-        if field.default is not dataclasses.MISSING:
-            defaults[field.name] = field.default
-        elif field.default_factory is not dataclasses.MISSING:
-            defaults[field.name] = field.default_factory()
-    return json.loads(json.dumps(defaults))
+    defaults = {field.name: default_of(config, field.name) for field in dataclasses.fields(config)}
+    known = {name: value for name, value in defaults.items() if value is not dataclasses.MISSING}
+    return json.loads(json.dumps({name: value for name, value in known.items() if name not in MAY_CHANGE}))
 
 
 def _are_same(one, other):

@@ -51,7 +51,6 @@ class FinetuneConfig:
         bilstm_units: units of each direction of an LSTM between encoder and head (section 5.1); 0 for none.
         class_weights: weight of each class in the loss, by its name, or balanced.
         patience: stop after this many epochs without a better dev figure.
-        export: write a SavedModel that takes strings.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
         jit_compile: compile with XLA, or on torch with its own compiler: on, off, or auto, which means on for JAX, and
             for TensorFlow if the model is small.
@@ -112,7 +111,6 @@ class FinetuneConfig:
     bilstm_units: int = 0
     class_weights: dict[str, float] | typing.Literal["balanced"] | None = None
     patience: int | None = None
-    export: bool = False
     precision: typing.Literal["float32", "mixed_bfloat16"] = "float32"
     jit_compile: typing.Literal["auto", "on", "off"] = "auto"
     seed: int = 0

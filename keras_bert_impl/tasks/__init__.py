@@ -29,7 +29,6 @@ A task is any object with these parts; `keras-bert finetune` calls nothing else.
 | `score(examples, rows, outputs, class_names)` | a dict of figures, higher is better for the main one              |
 | `write_predictions(directory, suffix,         | writes files for people to read                                   |
 | examples, rows, outputs, class_names)`        |                                                                   |
-| `exports`                                     | False if its model cannot become a SavedModel; optional           |
 | `submissions`                                 | test split -> file in the official format; {} for most tasks      |
 | `write_submission(directory, split, outputs,  | writes that file                                                  |
 | class_names)`                                 |                                                                   |

@@ -50,11 +50,6 @@ class NamedEntities(Task):
     features: str | None = None
     units: int = 768  # section 5.3
 
-    @property
-    def exports(self):
-        """Whether the model can become a SavedModel; one that is trained on features cannot."""
-        return self.features is None
-
     def read(self, directory, split, bad_rows):
         """The LabelledSentences of a split. Raises ValueError as `read_conll` does."""
         return LabelledSentences(read_conll(pathlib.Path(directory) / self.splits[split], bad_rows))

@@ -15,7 +15,6 @@ holds:
     confusion.png or f1_by_label.png    figures of the reported split as a picture
     MRPC.tsv, ...                       submissions for gluebenchmark.com
     report.html                         all of it on one page
-    saved_model/                        with --export
     trials/                             with --seeds or --search, one folder for each trial; the files of the best one
                                         are copied into the output directory
 
@@ -72,10 +71,9 @@ def run_task(config, data):
     usual = {**DEFAULTS, **task.defaults}
     chosen = {name: value for name, value in usual.items() if getattr(config, name) is None}
     config = dataclasses.replace(config, **chosen)
-    if config.export and not getattr(task, "exports", True):
-        raise ValueError(f"The task {task.name} has no SavedModel to export: leave export out.")
     check_stack(config)
-    check_devices(config)
+    for size in config.search_batch_sizes if config.search else [config.batch_size]:
+        distribution.check_batch_size(size)
     check_teacher(config, task)
     directory = check_run(config.output, config)
     if distribution.from_chief((directory / "metrics.json").is_file()):
@@ -102,20 +100,9 @@ def check_stack(config):
     """Raises ValueError for options that do not work with a stack of encoders, or with an LSTM on top."""
     if config.join is None and not config.bilstm_units:
         return
-    for name, usual in (("frozen_layers", 0), ("layer_decay", 1.0), ("lora_rank", 0), ("export", False)):
+    for name, usual in (("frozen_layers", 0), ("layer_decay", 1.0), ("lora_rank", 0)):
         if getattr(config, name) != usual:
             raise ValueError(f"{name} does not work together with join or bilstm_units: leave {name} out.")
-
-
-def check_devices(config):
-    """Raises ValueError for options that do not work with several devices or processes."""
-    for size in config.search_batch_sizes if config.search else [config.batch_size]:
-        distribution.check_batch_size(size)
-    if config.export and distribution.num_processes() > 1:
-        raise ValueError(
-            "A SavedModel is written by a single process: leave export out, and afterwards run keras-bert export "
-            f"--model {config.output}/model --output {config.output}/saved_model"
-        )
 
 
 SEARCHED = ("search_learning_rates", "search_batch_sizes", "search_epochs")

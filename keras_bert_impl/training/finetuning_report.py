@@ -5,7 +5,6 @@ from keras_bert_impl.batching import predict_rows
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.encoders.stacked import StackedEncoder
-from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.tasks import glue
 from keras_bert_impl.training.run_documents import class_of, write_finetuning
@@ -30,9 +29,6 @@ def write_report(config, task, examples, rows, batches, model, class_names, hist
     if is_chief():
         write_outputs(task, examples, rows, outputs, reported, class_names, directory)
         draw(splits[reported], directory)
-    if config.export:
-        scored = {"task": task.name, "split": reported, **splits[reported]}
-        export_saved_model(model, directory / "saved_model", overwrite=True, figures=scored)
     figures = {
         **splits[reported],
         "task": task.name,

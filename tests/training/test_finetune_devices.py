@@ -1,6 +1,5 @@
 """Fine-tuning on several devices and in several processes gives the losses, weights and files of one device."""
 
-import dataclasses
 import json
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl import distribution
-from keras_bert_impl.training import finetuning
 
 FINETUNE = [sys.executable, "-m", "keras_bert_impl", "finetune"]
 # The distribution for two devices of this machine, and for two processes.
@@ -93,11 +91,7 @@ def test_two_processes_learn_what_one_learns_and_one_of_them_writes(begun, alone
     assert f"{again} holds the finished run" in printed
 
 
-def test_what_devices_cannot_share_is_refused(monkeypatch):
+def test_a_batch_that_devices_cannot_share_is_refused(monkeypatch):
     monkeypatch.setattr(distribution.replicas, "num_replicas", lambda: 2)
-    config = finetuning.FinetuneConfig("data", "model", "run", batch_size=5)
     with pytest.raises(ValueError, match="batch_size 5 cannot be shared evenly by 2 devices"):
-        finetuning.check_devices(config)
-    searched = dataclasses.replace(config, batch_size=4, search=True, search_batch_sizes=[4, 7])
-    with pytest.raises(ValueError, match="batch_size 7 cannot be shared"):
-        finetuning.check_devices(searched)
+        distribution.check_batch_size(5)

@@ -186,14 +186,7 @@ def candidate_cosines(numbers, vectors):
     Args:
         numbers: (batch, columns), int, equal for equal texts.
         vectors: (batch, columns, width).
-
-    Raises: ValueError for numbers of another shape.
     """
-    if len(numbers.shape) != 2:
-        raise ValueError(
-            f"In-batch negatives need the numbers of the texts, (batch, columns), but labels are {numbers.shape}: "
-            "leave out the similarities, and fit makes the numbers."
-        )
     directions = unit_vectors(vectors)
     numbers = ops.cast(numbers, "int32")
     anchors = directions[:, 0]

@@ -188,8 +188,6 @@ class DistilledCrossEntropy(WeightedLoss):
     def __init__(self, teacher_weight, temperature, name="distilled_cross_entropy"):
         super().__init__(name)
         self.teacher_weight, self.temperature = checked_share(teacher_weight), float(temperature)
-        if not temperature > 0:
-            raise ValueError(f"temperature must be above 0, not {temperature!r}.")
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         weights = self.weights(y_true, y_pred, sample_weight)

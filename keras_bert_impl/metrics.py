@@ -25,10 +25,10 @@ class ClassScore(keras.metrics.Metric):
     """
 
     def __init__(self, figure, num_classes, class_number=None, name=None, dtype="float32"):
-        if figure not in FIGURES:
-            raise ValueError(f"figure {figure!r} is unknown; known are {', '.join(FIGURES)}.")
-        if class_number is not None and not 0 <= class_number < num_classes:
-            raise ValueError(f"class_number is {class_number}, expected 0 to {num_classes - 1}.")
+        if figure not in FIGURES or not 0 <= (class_number or 0) < num_classes:
+            raise ValueError(
+                f"{figure!r} is none of {', '.join(FIGURES)}, or {class_number} no class of {num_classes}."
+            )
         super().__init__(name=name or figure, dtype=dtype)
         self.figure, self.num_classes, self.class_number = figure, num_classes, class_number
         self.right, self.labelled, self.predicted = (

@@ -130,8 +130,3 @@ def test_rows_of_another_number_of_texts_are_refused(loss, columns, message):
 def test_numbers_of_texts_are_not_taken_for_similarities():
     with pytest.raises(ValueError, match="CosineSimilarityLoss needs one similarity for each pair"):
         CosineSimilarityLoss()(np.zeros((3, 2), "int32"), np.zeros((3, 2, 5), "float32"))
-
-
-def test_similarities_are_not_taken_for_numbers_of_texts():
-    with pytest.raises(ValueError, match="In-batch negatives need the numbers of the texts"):
-        MultipleNegativesRankingLoss()(np.zeros(3, "float32"), np.zeros((3, 2, 5), "float32"))

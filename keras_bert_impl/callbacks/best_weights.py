@@ -26,14 +26,12 @@ class BestWeights(keras.callbacks.Callback):
     Attributes:
         scores: of the epochs so far.
 
-    Raises: ValueError for another mode; in `fit`, if there is no figure of this name, or no score is a number.
+    Raises (in `fit`): ValueError if no score is a number.
     """
 
     def __init__(self, score, mode="max", name="score"):
         super().__init__()
-        if mode not in ("max", "min"):
-            raise ValueError(f"mode is {mode!r}, expected 'max' or 'min'.")
-        self.score, self.mode, self.name = score, mode, name
+        self.score, self.sign, self.name = score, {"max": 1, "min": -1}[mode], name
         self.scores, self.weights = [], None
 
     def on_train_begin(self, logs=None):
@@ -42,27 +40,18 @@ class BestWeights(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if callable(self.score):
             logs[self.name] = value = float(self.score(self.model))
-        elif self.score in logs:
-            value = float(logs[self.score])
         else:
-            known = ", ".join(logs)
-            raise ValueError(
-                f"There is no figure {self.score!r} after the epoch; there are {known}. Those that begin with val_ "
-                "need validation_data."
-            )
+            value = float(logs[self.score])
         best = self.best_epoch()
-        is_best = not math.isnan(value) and (best is None or self._rank(value) > self._rank(self.scores[best]))
+        is_best = not math.isnan(value) and (best is None or self.sign * value > self.sign * self.scores[best])
         self.scores.append(value)
         if is_best:
             self.weights = [distribution.to_numpy(weight) for weight in self.model.weights]
 
-    def _rank(self, value):
-        return value if self.mode == "max" else -value
-
     def best_epoch(self):
         """The number of the best epoch, counted from 0 since training began; None if there is none yet."""
         numbers = [place for place, value in enumerate(self.scores) if not math.isnan(value)]
-        return max(numbers, key=lambda place: self._rank(self.scores[place]), default=None)
+        return max(numbers, key=lambda place: self.sign * self.scores[place], default=None)
 
     def on_train_end(self, logs=None):
         if self.weights is None:

@@ -6,7 +6,7 @@ from keras_bert_impl import checkpoints, features
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.parts import Parts
 from keras_bert_impl.kernels.gelu import activation_function
-from keras_bert_impl.layers import Dense
+from keras_bert_impl.layers import Dense, MaskedLMHead
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
 
@@ -32,16 +32,6 @@ class Encoder(KerasMethodsMixin, keras.Model):
         options["dtype_policy"] = options.pop("dtype")
         for option, value in options.items():
             setattr(self, option, value)
-
-    def call(self, inputs, training=None, mask=None, **options):
-        """The graph's outputs. Raises TypeError for what is an option of the constructor."""
-        if options:
-            kind = type(self).__name__
-            raise TypeError(
-                f"A call of {kind} takes no {', '.join(options)}; what it returns is decided when it is built: "
-                f"{kind}(config, return_attention=True), or from_pretrained(path, return_attention=True)."
-            )
-        return super().call(inputs, training=training, mask=mask)
 
     @property
     def token_embedding(self):
@@ -69,21 +59,23 @@ class Encoder(KerasMethodsMixin, keras.Model):
         """Raises ValueError if the family cannot take texts of these ids, lists of lists, laid out in rows by this
         template; `second` is None for single texts."""
 
-    def decoded_states(self):
-        """The states from which a decoder of its own predicts masked words, (batch, length, hidden_size). Raises:
-        ValueError for a family without one."""
-        raise ValueError(
-            f"A {self.config.family} has no enhanced mask decoder, which is DeBERTa's: leave enhanced_decoder out."
-        )
-
     def masked_states(self, rows, mask_positions):
         """States for masked words, (batch, tokens, hidden_size), and their places among them, (batch, predictions)."""
         return self.output["sequence_output"], mask_positions
 
-    def permuted_states(self, rows, mask_positions, **options):
-        """States for permuted words, (batch, tokens, hidden_size), and the places of the queries among them, (batch,
-        predictions). Raises: ValueError for a family that does not learn them."""
-        raise ValueError(f"A {self.config.family} learns no permuted words, as MPNet and XLNet do: leave permuted out.")
+    def masked_lm_head(self):
+        """The layer that scores words by the embedding of tokens, from the states of masked ones."""
+        config = self.config
+        return MaskedLMHead(
+            self.token_embedding,
+            activation=config.activation,
+            layer_norm_epsilon=config.layer_norm_epsilon,
+            initializer=kernel_initializer(config, scale=config.last_kernel_scale),
+            use_bias=config.use_bias,
+            has_transform=config.head_has_transform,
+            dtype=self.dtype_policy,
+            name="masked_lm_head",
+        )
 
     def detection_vectors(self, outputs, rows):
         """The vectors from which replaced tokens are found, (batch, length, hidden_size)."""
@@ -221,7 +213,6 @@ class FamilyEncoder(Encoder):
 
         Returns: `Connected`.
         """
-        raise NotImplementedError
 
     def pool(self, vectors):
         if self.pooler_activation is None:

@@ -30,13 +30,9 @@ class StackedEncoder(Encoder):
 
     def __init__(self, encoders, bilstm_units=0, name="stacked_encoder", trainable=True):
         first, *others = encoders
-        if any(encoder.packed for encoder in encoders):
-            raise ValueError("A StackedEncoder takes no packed rows: build its encoders without packed.")
-        sizes = [encoder.config.vocabulary_size for encoder in encoders]
-        if len(set(sizes)) > 1:
-            raise ValueError(
-                f"The encoders have vocabularies of {' and '.join(map(str, sizes))} words: join equal ones."
-            )
+        sizes = {encoder.config.vocabulary_size for encoder in encoders}
+        if len(sizes) > 1 or any(encoder.packed for encoder in encoders):
+            raise ValueError(f"Join encoders of one vocabulary, not packed: the sizes are {sizes}.")
         rows = [{name: first.input[name] for name in encoder.input} for encoder in (first, *others)]
         parts = [(first, first.output)]
         parts += [(other, other(of_other)) for other, of_other in zip(others, rows[1:], strict=True)]

@@ -25,12 +25,9 @@ class Dropout(keras.layers.Dropout):
             If it is given, Keras' own dropout is used.
 
     Input:  any shape. Output: the same shape; in training, units are dropped and the others divided by 1 - rate.
-    Raises: ValueError for a rate outside this range.
     """
 
     def __init__(self, rate, seed=None, noise_shape=None, **kwargs):
-        if not 0 <= rate < 1:
-            raise ValueError(f"A dropout rate must be at least 0 and less than 1, not {rate}.")
         super().__init__(rate, noise_shape=noise_shape, seed=seed, **kwargs)
 
     def call(self, inputs, training=False):

@@ -19,12 +19,9 @@ class RotaryPositions(keras.layers.Layer):
     Input:  token_ids (batch, length), of which only the length is read; position_ids (batch, length), int, or None for
             0, 1, 2, ...
     Output: (1, length, 2, head_width / 2), or (batch, ...) with position_ids: cosine, then sine.
-    Raises: ValueError for an odd head_width.
     """
 
     def __init__(self, head_width, theta=10_000.0, **kwargs):
-        if head_width % 2:
-            raise ValueError(f"head_width must be even, since angles turn pairs of columns, not {head_width}.")
         super().__init__(**kwargs)
         self.head_width, self.theta = int(head_width), float(theta)
 

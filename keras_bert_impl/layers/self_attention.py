@@ -34,7 +34,6 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             `attention_mask`, tokens do not attend to those that Keras masks, as by an `Embedding(mask_zero=True)`.
     Output: (batch, length, width); with `return_probabilities=True` a pair with the probabilities
             (batch, heads, length, length), before dropout.
-    Raises: ValueError if the width is not a multiple of num_heads.
     """
 
     def __init__(
@@ -69,8 +68,6 @@ class MultiHeadSelfAttention(keras.layers.Layer):
 
     def build(self, inputs_shape):
         width = inputs_shape[-1]
-        if width % self.num_heads:
-            raise ValueError(f"The width {width} of the input is not a multiple of num_heads {self.num_heads}.")
         self.query_key_value = split_dense(
             self, inputs_shape, 3 * width, "query_key_value", BY_COLUMNS, self.initializer, self.has_bias_of_inputs
         )

@@ -7,13 +7,9 @@ from keras_bert_impl.model_methods import resumed_fit, trainable, trained_weight
 from keras_bert_impl.model_methods.compiling import CompilingMixin
 from keras_bert_impl.model_methods.own_inputs import own_inputs
 
-OWN_FORMATS = ("onnx", "openvino", "litert")
-OF_STRINGS = "export_saved_model(model, directory) writes a SavedModel that takes strings"
-
 
 class KerasMethodsMixin(CompilingMixin):
-    """`fit` that can be resumed, and says when it compiles; `quantize` for the weights alone by default; `export` that
-    names an alternative where Keras cannot export."""
+    """`fit` that can be resumed, and says when it compiles; `quantize` for the weights alone by default."""
 
     def taken(self, x):
         """What one of Keras' methods is given for `x`, as the model takes it; see `own_inputs`."""
@@ -86,15 +82,6 @@ class KerasMethodsMixin(CompilingMixin):
         if is_built and self.optimizer is not None:
             self.optimizer.build(self.trainable_variables)
 
-    def _run_through_graph(self, inputs, **how):
-        is_clone = getattr(how.get("operation_fn"), "__qualname__", "").startswith("_clone_functional_model")
-        if is_clone and how.get("call_fn") is None:
-            raise ValueError(
-                f"clone_model would make a plain keras.Model, without what makes it a {type(self).__name__}: "
-                "type(model).from_config(model.get_config()) has new weights, copy.deepcopy(model) the same."
-            )
-        return super()._run_through_graph(inputs, **how)
-
     def _purge_model_variables(self, **kinds):
         """Keras' JAX trainer takes the values out of the variables before the first step, which an error in it loses.
         They take no memory, since each step is given that of the values before."""
@@ -123,24 +110,6 @@ class KerasMethodsMixin(CompilingMixin):
         """Adds what was learnt by `enable_lora` to the kernels; see `trainable.merge_lora`. To be called before a
         checkpoint is saved."""
         trainable.merge_lora(self)
-
-    def export(self, filepath, format="tf_saved_model", **arguments):
-        """`keras.Model.export`: a graph that takes token ids.
-
-        Raises: ValueError if Keras cannot write this model in this format on this backend: its SavedModel export of
-            JAX and torch does not support a dict of inputs of unknown length.
-        """
-        try:
-            return super().export(filepath, format=format, **arguments)
-        except OSError:
-            raise  # a full disk, a missing folder
-        except Exception as error:
-            own = f"export_{format}(model, path) writes this format" if format in OWN_FORMATS else OF_STRINGS
-            reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
-            raise ValueError(
-                f"Keras cannot export {type(self).__name__} {self.name!r} as {format!r} here ({reason}). "
-                f"keras_bert_impl.export.{own}, whatever backend trained the model."
-            ) from error
 
 
 def is_default(config):

@@ -5,6 +5,8 @@ import math
 
 import numpy as np
 
+from keras_bert_impl.natural_data.labels import refuse
+
 # What is not left out in silence, since it would change what is computed: names of other libraries for our inputs, and
 # inputs that not every model has.
 OTHERWISE = {
@@ -24,9 +26,8 @@ def own_inputs(model, inputs):
     Keras assigns the arrays of a dict to inputs by the order of their names: one too many, and each of those after it
     would silently take the place of another.
 
-    Raises: ValueError for an array that is missing, or that another library calls so; for lists of rows of several
-        lengths, and no rows or tokens; and for arrays of NumPy with ids out of range, of which one backend takes
-        another row, and another one NaN.
+    Raises: ValueError for an array that is missing, or that another library calls so; and for arrays of NumPy with ids
+        out of range, of which one backend takes another row, and another one NaN.
     """
     if not isinstance(inputs, collections.abc.Mapping):
         return inputs
@@ -39,34 +40,20 @@ def own_inputs(model, inputs):
             f"{type(model).__name__} takes a dict of {', '.join(names)}, but got {', '.join(inputs)}: "
             f"{'; '.join(wrong)}."
         )
-    found = {name: _as_array(name, inputs[name]) for name in names}
+    found = {name: _as_array(inputs[name]) for name in names}
     config, tokens = getattr(model, "encoder", model).config, found["token_ids"]
     width = tokens.shape[-1] if isinstance(tokens, np.ndarray) else math.inf  # the values of replicas have no shape
     limits = {"token_ids": config.vocabulary_size, "mask_positions": width, "cls_positions": width}
     if config.has_position_table:
         limits["position_ids"] = config.max_length
     for name, ids in found.items():
-        if isinstance(ids, np.ndarray) and ids.size:
-            _refuse_out_of_range(name, ids, limits.get(name, math.inf))
-        elif isinstance(ids, np.ndarray) and name == "token_ids":
-            raise ValueError(f"token_ids has the shape {ids.shape}: there are no rows, or no tokens in them.")
+        if isinstance(ids, np.ndarray):
+            limit = limits.get(name, math.inf)
+            allowed = "at least 0" if limit == math.inf else f"from 0 to {limit - 1}"
+            refuse(ids, (ids < 0) | (ids >= limit), name, f"expected {allowed}")
     return found
 
 
-def _as_array(name, ids):
+def _as_array(ids):
     """Lists as an array of NumPy, of which Keras would take each number for an array; arrays as they are."""
-    if not isinstance(ids, list | tuple):
-        return ids
-    try:
-        return np.array(ids, "int32")
-    except ValueError:
-        raise ValueError(
-            f"{name} is a list of rows of several lengths: fill them up to one, with padding_mask 0 behind the tokens."
-        ) from None
-
-
-def _refuse_out_of_range(name, ids, limit):
-    if ids.min() < 0 or ids.max() >= limit:
-        place = tuple(map(int, np.argwhere((ids < 0) | (ids >= limit))[0]))
-        allowed = "at least 0" if limit == math.inf else f"from 0 to {limit - 1}"
-        raise ValueError(f"{name}[{', '.join(map(str, place))}] is {ids[place]}, expected {allowed}.")
+    return np.array(ids, "int32") if isinstance(ids, list | tuple) else ids

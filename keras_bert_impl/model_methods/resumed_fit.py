@@ -147,10 +147,8 @@ def ended_on_errors(callbacks):
 def the_only_resume(callbacks):
     """The ExactResume among the callbacks, or None. Raises ValueError for callbacks that do not go together."""
     found = [callback for callback in callbacks if isinstance(callback, ExactResume)]
-    if len(found) > 1:
-        raise ValueError(f"There are {len(found)} ExactResume among the callbacks: pass one.")
     for callback in callbacks if found else ():
-        if isinstance(callback, REFUSED):
+        if isinstance(callback, REFUSED) or (isinstance(callback, ExactResume) and callback is not found[0]):
             raise ValueError(f"{type(callback).__name__} and ExactResume exclude each other: leave one of them out.")
     return found[0] if found else None
 

@@ -11,11 +11,8 @@ def freeze_layers(model, count):
         count: 0 changes nothing; with all blocks frozen, only head and pooler are trained. Layers that share their
             weights are one block.
 
-    Raises: ValueError if the encoder has fewer blocks.
     """
     encoder = getattr(model, "encoder", model)
-    if not 0 <= count <= encoder.config.num_blocks:
-        raise ValueError(f"Cannot freeze {count} blocks: the encoder has {encoder.config.num_blocks}.")
     if count:
         blocks = {f"block_{index}" for index in range(count, encoder.config.num_blocks)}
         trained = {"pooler", *blocks, *(["final_norm"] if blocks else [])}
@@ -32,23 +29,19 @@ def enable_lora(model, rank):
     Blocks that are frozen already get no update. To be called before `compile`; after training, `merge_lora` turns the
     model into a plain one.
 
-    Raises: ValueError for a rank below 1, if all blocks are frozen or have LoRA already, and for a model in float8,
-        where Keras has no LoRA.
+    Raises: ValueError for a rank below 1, if all blocks are frozen or have LoRA already, and for a model in float8, in
+        which Keras has none.
     """
-    if rank < 1:
-        raise ValueError(f"The rank of a LoRA update must be at least 1, not {rank}.")
-    if any(layer.quantization_mode == "float8" for layer in _flat(model)):
-        raise ValueError("The model is quantized to float8, in which Keras has no LoRA: quantize it to int8 instead.")
     encoder = getattr(model, "encoder", model)
     blocks = [encoder.get_layer(f"block_{index}") for index in range(encoder.config.num_blocks)]
     blocks = [block for block in blocks if block.trainable]
-    if not blocks:
+    is_float8 = any(layer.quantization_mode == "float8" for layer in _flat(model))
+    has_lora = any(getattr(layer, "lora_enabled", False) for block in blocks for layer in _flat(block))
+    if rank < 1 or is_float8 or has_lora or not blocks:
         raise ValueError(
-            "All blocks are frozen, so that LoRA has nothing to update: freeze none, since enable_lora freezes their "
-            "kernels itself, or fewer; or train the head without LoRA."
+            "LoRA needs a rank of at least 1, and blocks that are not frozen, have none yet and are not quantized to "
+            "float8."
         )
-    if any(getattr(layer, "lora_enabled", False) for block in blocks for layer in _flat(block)):
-        raise ValueError("The model has LoRA already, which Keras enables once: train on with it.")
     freeze_layers(model, encoder.config.num_blocks)
     for block in blocks:
         block.trainable = True

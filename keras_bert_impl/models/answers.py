@@ -52,16 +52,8 @@ def best(scores, count):
 
     Args:
         scores: (rows, places).
-        count: at most the number of places.
+        count: of scores; None means all.
 
-    Returns: int array (rows, count).
+    Returns: int array (rows, count), or as many as there are.
     """
     return np.argsort(-scores, axis=-1, kind="stable")[:, :count]
-
-
-def checked_top_k(top_k, most, of_what):
-    """`top_k`, at most all, which None means, too. Raises ValueError if it is below 1."""
-    top_k = most if top_k is None else min(top_k, most)
-    if top_k < 1:
-        raise ValueError(f"top_k is {top_k}, expected at least 1 of the {most:,} {of_what}.")
-    return top_k

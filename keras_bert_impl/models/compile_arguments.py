@@ -24,28 +24,6 @@ METRICS_FROM_LOGITS = (
     keras.metrics.CategoricalCrossentropy,
     keras.metrics.SparseCategoricalCrossentropy,
 )
-# What compares probabilities with a threshold, or needs them, and has no form for logits.
-OF_PROBABILITIES = (
-    keras.losses.CategoricalGeneralizedCrossEntropy,
-    keras.losses.Dice,
-    keras.losses.KLDivergence,
-    keras.losses.Poisson,
-    keras.losses.Tversky,
-    keras.metrics.BinaryAccuracy,
-    keras.metrics.BinaryIoU,
-    keras.metrics.FalseNegatives,
-    keras.metrics.FalsePositives,
-    keras.metrics.KLDivergence,
-    keras.metrics.Poisson,
-    keras.metrics.Precision,
-    keras.metrics.PrecisionAtRecall,
-    keras.metrics.Recall,
-    keras.metrics.RecallAtPrecision,
-    keras.metrics.SensitivityAtSpecificity,
-    keras.metrics.SpecificityAtSensitivity,
-    keras.metrics.TrueNegatives,
-    keras.metrics.TruePositives,
-)
 # What counts every label, also those of padding.
 OF_EVERY_LABEL = (
     keras.metrics.IoU,
@@ -55,7 +33,8 @@ OF_EVERY_LABEL = (
     keras.losses.SparseCategoricalCrossentropy,
 )
 ACCURACY = ("accuracy", "acc")
-OF_PROBABILITIES_BY_NAME = (
+# What reads probabilities and has no form for logits, beside the metrics that have a threshold.
+OF_PROBABILITIES = (
     keras.losses.categorical_generalized_cross_entropy,
     keras.losses.dice,
     keras.losses.kl_divergence,
@@ -87,12 +66,7 @@ class AUC(keras.metrics.AUC):
             y_true, y_pred = keras.ops.reshape(y_true, (-1,)), y_pred[:, 0]
             y_true = keras.ops.greater(y_true, 0.5)  # of a relevance, too, which is a fraction; Keras would take 0.1
             sample_weight = None if sample_weight is None else keras.ops.reshape(sample_weight, (-1,))
-        elif len(y_true.shape) < len(y_pred.shape) or (y_true.shape[-1] == 1 and y_pred.shape[-1] != 1):
-            if y_pred.shape[-1] != 2 or len(y_pred.shape) != 2:
-                raise ValueError(
-                    f"AUC got a number of a class for each row and logits of shape {tuple(y_pred.shape)}: it is "
-                    "defined for two classes, or for a 0 or 1 for each class (multi_label=True)."
-                )
+        elif y_pred.shape[1:] == (2,) and (len(y_true.shape) == 1 or y_true.shape[-1] == 1):
             y_true, y_pred = keras.ops.reshape(y_true, (-1,)), y_pred[:, 1] - y_pred[:, 0]
         super().update_state(y_true, y_pred, sample_weight)
 
@@ -111,13 +85,12 @@ def loss_on_logits(loss):
     """
     if isinstance(loss, dict | list | tuple):
         return of_each(loss_on_logits, loss)
-    if isinstance(loss, str) and loss.lower() in ("crossentropy", "ce"):
-        raise ValueError(
-            f"loss {loss!r} can be several: give 'sparse_categorical_crossentropy' for numbers of classes, or "
-            "'categorical_crossentropy' or 'binary_crossentropy' for a number for each class."
-        )
     found = keras.losses.get(loss) if isinstance(loss, str) else loss
-    _refuse_probabilities(found)
+    if _reads_probabilities(found):
+        raise ValueError(
+            f"{_name(found)} reads probabilities, but the model returns logits: give a cross-entropy of keras.losses "
+            "with from_logits=True."
+        )
     if callable(found) and found in CROSS_ENTROPIES:
         made = CROSS_ENTROPIES[found](from_logits=True)
     elif isinstance(found, tuple(CROSS_ENTROPIES.values())) and not found.from_logits:
@@ -131,23 +104,17 @@ def loss_on_logits(loss):
 def refuse_loss_of_others(model, loss):
     """Raises ValueError for a loss whose labels a model cannot have: of Keras', for a model with losses of its own; of
     numbers of classes, for one that returns a number, or several classes for a text."""
-    kind = type(model).__name__
     for found in keras.tree.flatten(loss):
-        if model.own_losses and found is not None and is_of_keras(found):
-            raise ValueError(f"{_name(found)} takes other labels than a {kind} has: {model.own_losses}.")
-        if takes_class_numbers(found) and (model.returns_numbers or getattr(model, "multi_label", False)):
-            remedy = "'mean_squared_error'" if model.returns_numbers else "'binary_crossentropy'"
-            raise ValueError(
-                f"{_name(found)} takes the number of one class for each row, which the {kind} does not have: give "
-                f"{remedy}."
-            )
+        is_other = model.own_losses and found is not None and is_of_keras(found)
+        has_no_class = model.returns_numbers or getattr(model, "multi_label", False)
+        if is_other or (has_no_class and takes_class_numbers(found)):
+            usual = "give 'mean_squared_error'" if model.returns_numbers else "give 'binary_crossentropy'"
+            kind = type(model).__name__
+            raise ValueError(f"{_name(found)} takes other labels than a {kind} has: {model.own_losses or usual}.")
 
 
 def metrics_on_logits(metrics):
-    """Metrics given to `compile`, one or several, made to read logits.
-
-    Raises: ValueError for a metric of probabilities, or of numbers of classes, that has no form for logits.
-    """
+    """Metrics given to `compile`, one or several, made to read logits."""
     return of_each(_metric_on_logits, metrics)
 
 
@@ -168,12 +135,6 @@ def metrics_of_classes(metrics, num_classes, multi_label):
 
 def _metric_on_logits(metric):
     found = _found(metric)
-    _refuse_probabilities(found)
-    if isinstance(found, OF_CLASS_NUMBERS) and getattr(found, "sparse_y_pred", True):
-        raise ValueError(
-            f"{found.name} compares labels with numbers of classes, but the model returns logits: give 'accuracy', or "
-            "for IoU and MeanIoU sparse_y_pred=False."
-        )
     if callable(found) and found in CROSS_ENTROPIES:
         return keras.metrics.MeanMetricWrapper(found, name=found.__name__, from_logits=True)
     if not isinstance(found, (*METRICS_FROM_LOGITS, *CROSS_ENTROPIES.values())):
@@ -228,25 +189,26 @@ def metrics_of_labelled(loss, metrics):
     return of_each(of_labelled, metrics)
 
 
-def refuse_one_hot(loss, *metrics):
-    """Raises ValueError for a metric that takes the largest of a row's labels, beside a loss of numbers of classes."""
-    for found in map(_found, keras.tree.flatten(metrics)) if takes_class_numbers(loss) else ():
-        if isinstance(found, OF_ONE_CLASS) or found is keras.metrics.categorical_accuracy:
-            raise ValueError(
-                f"{_name(found)} reads one-hot labels, but the loss takes the number of a class for each label: give "
-                "'accuracy' or 'f1_score', or for IoU and MeanIoU sparse_y_pred=False."
-            )
-
-
-def refuse_one_class(*metrics):
-    """Raises ValueError for a metric of a row's one class, given to a model of which a row may have several."""
+def refuse_metrics(model, loss, *metrics):
+    """Raises ValueError for a metric that would silently count something else than the model's labels and logits."""
+    multi_label = getattr(model, "multi_label", False)
     for found in map(_found, keras.tree.flatten(metrics)):
-        is_accuracy = isinstance(found, str) or found is keras.metrics.categorical_accuracy
-        if is_accuracy or (isinstance(found, OF_ONE_CLASS) and not isinstance(found, MultiLabelF1)):
+        is_accuracy = isinstance(found, str)
+        of_one_class = isinstance(found, OF_ONE_CLASS) or found is keras.metrics.categorical_accuracy
+        of_numbers = isinstance(found, OF_CLASS_NUMBERS) and getattr(found, "sparse_y_pred", True)
+        reasons = {
+            "reads probabilities, but the model returns logits, whose threshold is 0": _reads_probabilities(found),
+            "compares labels with numbers of classes, but the model returns logits": of_numbers,
+            "reads one-hot labels, but the loss takes the numbers of classes": of_one_class
+            and takes_class_numbers(loss),
+            "takes the largest logit of a text, but with multi_label a text has several classes, or none": multi_label
+            and (is_accuracy or (of_one_class and not isinstance(found, MultiLabelF1))),
+            "counts classes, but the model returns numbers": is_accuracy and model.returns_numbers,
+        }
+        for reason in (reason for reason, holds in reasons.items() if holds):
             raise ValueError(
-                f"{_name(found)} takes the class with the largest logit of each text, but with multi_label a text has "
-                "several classes, or none: give keras_bert_impl.losses.MultiLabelF1(), "
-                "'binary_accuracy' or 'AUC'."
+                f"{_name(found)} {reason}. For class numbers give 'accuracy', 'f1_score' or 'AUC', with multi_label "
+                "keras_bert_impl.losses.MultiLabelF1(), 'binary_accuracy' or 'AUC', for numbers 'mean_absolute_error'."
             )
 
 
@@ -254,26 +216,10 @@ def _name(found):
     return found if isinstance(found, str) else getattr(found, "name", None) or found.__name__
 
 
-def refuse_accuracy(kind, *metrics):
-    """Raises ValueError for "accuracy" among the metrics of a model that returns numbers, which Keras would count with
-    a threshold of 0.5. `kind` is the name of the model's class."""
-    for metric in keras.tree.flatten(metrics):
-        if isinstance(metric, str) and metric.lower() in ACCURACY:
-            raise ValueError(
-                f"The metric {metric!r} counts classes, but a {kind} returns numbers: give 'mean_absolute_error', or "
-                "take a TextClassifier."
-            )
-
-
-def _refuse_probabilities(found):
-    if isinstance(found, keras.metrics.BinaryAccuracy) and found.threshold == 0:
-        return  # of logits
-    is_f1 = isinstance(found, keras.metrics.FBetaScore) and not isinstance(found, MultiLabelF1)
-    has_threshold = is_f1 and found.threshold is not None
-    if has_threshold or isinstance(found, OF_PROBABILITIES) or any(found is one for one in OF_PROBABILITIES_BY_NAME):
-        raise ValueError(
-            f"{_name(found)} reads probabilities, but the model returns logits, whose threshold is 0. Losses that read "
-            "logits are the cross-entropies of keras.losses with from_logits=True; metrics are 'accuracy', "
-            "keras.metrics.AUC and keras_bert_impl.losses.MultiLabelF1, and for numbers of classes 'f1_score', "
-            "'precision' and 'recall', or keras_bert_impl.metrics.ClassScore for one class."
-        )
+def _reads_probabilities(found):
+    is_other = isinstance(found, str | keras.metrics.AUC) or not is_of_keras(found)
+    if is_other or getattr(found, "threshold", None) == 0:
+        return False
+    has_threshold = any(getattr(found, name, None) is not None for name in ("threshold", "thresholds"))
+    is_one = any(getattr(found, "fn", found) is one for one in OF_PROBABILITIES)
+    return has_threshold or is_one or isinstance(found, keras.metrics.KLDivergence | keras.metrics.Poisson)

@@ -9,9 +9,7 @@ from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.layers import Dense
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
-    check_tokenizer_fits,
     checked_class_names,
-    checked_sequence_length,
 )
 from keras_bert_impl.models.word_labels import WordLabelsMixin
 
@@ -39,7 +37,7 @@ class FeatureTagger(WordLabelsMixin, PretrainedMixin, keras.Model):
 
     Input:  dict of the encoder's inputs, or texts.
     Output: logits (batch, length, num_classes), float32; labels as in TokenClassifier.
-    Raises: ValueError for unknown features, and as TokenClassifier does.
+    Raises: KeyError for unknown features, and as TokenClassifier does.
     """
 
     head_arguments = ("num_classes", "features", "units", "class_names")
@@ -55,16 +53,11 @@ class FeatureTagger(WordLabelsMixin, PretrainedMixin, keras.Model):
         class_names=None,
         name="bert_feature_tagger",
     ):
-        if features not in FEATURES:
-            raise ValueError(f"features {features!r} are unknown; known are {', '.join(FEATURES)}.")
         class_names = checked_class_names(class_names, num_classes)
         num_classes = len(class_names)
-        check_tokenizer_fits(tokenizer, encoder)
         encoder.trainable = False
         layers, how = FEATURES[features]
         states = FrozenStates(encoder, name="frozen_states")(encoder.input)
-        if layers is not None and max(abs(layer) for layer in layers) >= len(states):
-            raise ValueError(f"features {features!r} take more layers than the encoder's {len(states) - 1}.")
         chosen = states[1:] if layers is None else [states[layer] for layer in layers]
         if how == "weigh":
             hidden = LayerWeights(dtype="float32", name="layer_weights")(chosen)
@@ -77,11 +70,8 @@ class FeatureTagger(WordLabelsMixin, PretrainedMixin, keras.Model):
             lstm = keras.layers.LSTM(units, return_sequences=True, dtype="float32", name="lstm")
             hidden = keras.layers.Bidirectional(lstm, dtype="float32", name=f"bilstm_{number}")(hidden, mask=is_token)
         logits = Dense(num_classes, dtype="float32", name="tagger")(hidden)
-        super().__init__(inputs=encoder.input, outputs=logits, name=name)
-        self.encoder = encoder
-        self.tokenizer = tokenizer
+        super().__init__(encoder, tokenizer, sequence_length, logits, name)
         self.num_classes, self.features, self.units = num_classes, features, units
-        self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
         self.class_names = class_names
 
     def save_pretrained(self, directory):

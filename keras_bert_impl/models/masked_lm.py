@@ -5,18 +5,16 @@ import typing
 import keras
 import numpy as np
 
-from keras_bert_impl.configurations.initialization import kernel_initializer
-from keras_bert_impl.layers import MaskedLMHead
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, WeightedCrossEntropy
 from keras_bert_impl.models.compile_arguments import loss_of_labelled, metrics_of_labelled
 from keras_bert_impl.models.joint_filling import fill_together
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
-from keras_bert_impl.models.pretrained import PretrainedMixin, check_tokenizer_fits, checked_sequence_length
+from keras_bert_impl.models.pretrained import PretrainedMixin
 from keras_bert_impl.natural_data.labels import LabelRule
 from keras_bert_impl.natural_data.masked_texts import MaskedTextRows
 from keras_bert_impl.natural_data.texts import to_strings
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.tokenizers.rows import pack_rows, sentence_without_mask
+from keras_bert_impl.tokenizers.rows import pack_rows
 
 
 class FilledMask(typing.NamedTuple):
@@ -61,37 +59,18 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
         enhanced_decoder=False,
         name="bert_masked_lm",
     ):
-        check_tokenizer_fits(tokenizer, encoder)
         config = encoder.config
         direction = getattr(config, "direction", "both")
         if direction != "both":
-            raise ValueError(
-                f"This encoder reads {direction.replace('_', ' ')} and was trained to predict the next token, not "
-                "masked ones: use Pretrainer(encoder, next_sentence=False), whose logits are of the next token."
-            )
+            raise ValueError(f"An encoder that reads {direction} predicts the next token: use a Pretrainer.")
         mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
         states, predicted = encoder.masked_states(encoder.input, mask_positions)
         if enhanced_decoder:
             states = encoder.decoded_states()
-        logits = MaskedLMHead(
-            encoder.token_embedding,
-            activation=config.activation,
-            layer_norm_epsilon=config.layer_norm_epsilon,
-            initializer=kernel_initializer(config, scale=config.last_kernel_scale),
-            use_bias=config.use_bias,
-            has_transform=config.head_has_transform,
-            dtype=encoder.dtype_policy,
-            name="masked_lm_head",
-        )(states, predicted)
+        logits = encoder.masked_lm_head()(states, predicted)
         inputs = {**encoder.input, "mask_positions": mask_positions}
-        super().__init__(inputs=inputs, outputs=logits, name=name)
-        self.dtype_policy = encoder.dtype_policy
-        # Not tracked as a layer: the graph above already holds the encoder's layers except the pooler. No output of
-        # this model uses the pooler, so it must not be among its weights. Hugging Face leaves it out, too.
-        object.__setattr__(self, "encoder", encoder)
+        super().__init__(encoder, tokenizer, sequence_length, logits, name, inputs=inputs, tracks_encoder=False)
         object.__setattr__(self, "_states", states)
-        self.tokenizer = tokenizer
-        self.sequence_length = checked_sequence_length(sequence_length, config)
         self.seed, self.enhanced_decoder = seed, enhanced_decoder
         self.random = np.random.default_rng(seed)  # of which each `fit` draws the seed of its masks
         self.compile(
@@ -128,13 +107,9 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
         # Packing adds the special tokens again.
         ids = [tokenizer.template.text_in(tokenizer.encode_with_masks(text).ids) for text in texts]
         for text, row in zip(texts, ids, strict=True):
-            if tokenizer.mask_id not in row:
-                raise ValueError(sentence_without_mask(text, tokenizer.mask_texts[0]))
             length = tokenizer.template.first_length(len(row), is_pair=False)
-            if length > self.sequence_length:
-                raise ValueError(
-                    f"The text {text[:60]!r}... has {length} tokens, but the model takes {self.sequence_length}."
-                )
+            if length > self.sequence_length:  # a mask could be cut away
+                raise ValueError(f"{text[:60]!r}... has {length} tokens, but the model takes {self.sequence_length}.")
         rows = pack_rows(tokenizer, ids, None, self.sequence_length, pad_to)
         places = [np.flatnonzero(row == tokenizer.mask_id) for row in rows["token_ids"]]
         rows["mask_positions"] = np.zeros((len(texts), max(map(len, places))), "int32")
@@ -154,12 +129,8 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
 
         Returns: a list with an entry for each mask: a list of top_k FilledMask, the most likely first. With
             together: a list of top_k FilledText, the most likely first. For a list of texts, a list of such lists.
-        Raises: ValueError if a text holds no `[MASK]` or is longer than the model takes, or top_k is not from 1 to
-            the size of the vocabulary.
+        Raises: ValueError if a text is longer than the model takes.
         """
-        size = self.row_maker.tokenizer.vocabulary_size
-        if not 1 <= top_k <= size:
-            raise ValueError(f"top_k is {top_k}, expected 1 to {size}, the size of the vocabulary.")
         is_one = isinstance(text, str)
         if together:
             found = [fill_together(self, one, top_k) for one in ([text] if is_one else to_strings(text))]

@@ -7,12 +7,10 @@ from keras_bert_impl.models.answers import Choice, softmax
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
-    check_tokenizer_fits,
-    checked_sequence_length,
     head_dense,
     head_dropout,
 )
-from keras_bert_impl.natural_data.choices import ChoiceRows, has_choices
+from keras_bert_impl.natural_data.choices import ChoiceRows
 from keras_bert_impl.natural_data.labels import LabelRule
 from keras_bert_impl.natural_data.other_libraries import in_memory
 from keras_bert_impl.optimization import BertAdamW
@@ -39,7 +37,6 @@ class MultipleChoice(NaturalFitMixin, PretrainedMixin, keras.Model):
     head_arguments = ("dropout_rate",)
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, dropout_rate=None, name="bert_multiple_choice"):
-        check_tokenizer_fits(tokenizer, encoder)
         encoder = encoder.for_task("choice")
         inputs = {name: keras.Input((None, None), dtype="int32", name=name) for name in encoder.input}
         rows = {name: FlattenChoices(name=f"flatten_{name}")(array) for name, array in inputs.items()}
@@ -48,11 +45,7 @@ class MultipleChoice(NaturalFitMixin, PretrainedMixin, keras.Model):
             dropout(encoder.pooled(encoder(rows), rows))
         )  # (batch * choices, 1)
         logits = UnflattenChoices(name="unflatten")(scores, inputs["token_ids"])
-        super().__init__(inputs=inputs, outputs=logits, name=name)
-        self.dtype_policy = encoder.dtype_policy
-        self.encoder = encoder
-        self.tokenizer = tokenizer
-        self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
+        super().__init__(encoder, tokenizer, sequence_length, logits, name, inputs=inputs)
         self.dropout_rate = dropout.rate
         self.compile(
             optimizer=BertAdamW(5e-5),
@@ -72,10 +65,6 @@ class MultipleChoice(NaturalFitMixin, PretrainedMixin, keras.Model):
         """
         is_one = isinstance(text, str)
         pair = ([text], [endings]) if is_one else in_memory((text, endings))
-        if not has_choices(pair):
-            raise ValueError(
-                "choose takes a text and a list of its endings, or texts and for each of them such a list."
-            )
         probabilities = softmax(self.predict(pair, batch_size=batch_size, verbose=0))
         choices = [Choice(int(row.argmax()), row.tolist()) for row in probabilities]
         return choices[0] if is_one else choices

@@ -102,17 +102,6 @@ class NaturalFitMixin:
             return super().predict(x, batch_size=batch_size, steps=steps, **arguments)
         return maker.of_texts(rows, x.restore(super().predict(x, **arguments)))
 
-    def taken(self, x):
-        """As of every model. Raises ValueError for texts, of which Keras would only say that they are no dict of three
-        arrays: `fit`, `evaluate` and `predict` have made rows of them before."""
-        if isinstance(x, str | bytes) or (not isinstance(x, dict) and self.row_maker.is_natural(x)):
-            raise ValueError(
-                f"Got {repr(x)[:60]}, but a {type(self).__name__} that is called takes rows of ids, and so do "
-                "train_on_batch, test_on_batch and predict_on_batch: model.rows(texts) makes them; fit, evaluate and "
-                "predict take texts."
-            )
-        return super().taken(x)
-
     def rows(self, texts, pad_to=None):
         """The input arrays of `texts`, shape (batch, length).
 

@@ -5,7 +5,7 @@ import keras
 from keras_bert_impl import checkpoints
 from keras_bert_impl.models.answers import softmax
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
-from keras_bert_impl.models.pretrained import PretrainedMixin, check_tokenizer_fits, checked_sequence_length, head_dense
+from keras_bert_impl.models.pretrained import PretrainedMixin, head_dense
 from keras_bert_impl.natural_data.labels import LabelRule
 from keras_bert_impl.optimization import BertAdamW
 
@@ -28,13 +28,8 @@ class NextSentencePredictor(NaturalFitMixin, PretrainedMixin, keras.Model):
     pair_columns = ("first_texts", "second_texts")
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, name="bert_next_sentence_predictor"):
-        check_tokenizer_fits(tokenizer, encoder)
         logits = head_dense(encoder, 2, "next_sentence_head")(encoder.pooled(encoder.output, encoder.input))
-        super().__init__(inputs=encoder.input, outputs=logits, name=name)
-        self.dtype_policy = encoder.dtype_policy
-        self.encoder = encoder
-        self.tokenizer = tokenizer
-        self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
+        super().__init__(encoder, tokenizer, sequence_length, logits, name)
         self.compile(
             optimizer=BertAdamW(5e-5),
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),

@@ -1,10 +1,7 @@
 """Configuration, loading and saving, for the models that put a head on an encoder."""
 
-import collections
 import functools
 import inspect
-import math
-import numbers
 import pathlib
 
 import keras
@@ -22,10 +19,8 @@ from keras_bert_impl.models.compile_arguments import (
     loss_on_logits,
     metrics_of_classes,
     metrics_on_logits,
-    refuse_accuracy,
     refuse_loss_of_others,
-    refuse_one_class,
-    refuse_one_hot,
+    refuse_metrics,
 )
 from keras_bert_impl.natural_data.labels import takes_class_numbers
 from keras_bert_impl.tokenizers import tokenizer_from_config, tokenizer_to_config
@@ -33,7 +28,6 @@ from keras_bert_impl.user_warnings import warn_user
 
 HEADS_NAMED_CLASSIFIER = ("ForSequenceClassification", "ForTokenClassification", "ForMultipleChoice")
 OTHER_HEADS = (*HEADS_NAMED_CLASSIFIER, "ForQuestionAnswering")  # which is named so, too, in some families
-SHORTEST_ROW = 3
 NEW_HEAD = "For a new head, save the encoder alone and open that."
 VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 OF_ENCODER = (("dtype", None), ("rematerialize", False))  # arguments of `load_model` that are passed to the encoder
@@ -61,13 +55,24 @@ class PretrainedMixin(EpochLossMixin, KerasMethodsMixin):
         if "__init__" in vars(cls) and "arguments" in inspect.signature(inherited).parameters:
             cls.from_pretrained = with_arguments_of_constructor(cls, inherited)
 
+    def __init__(self, encoder, tokenizer, sequence_length, outputs, name, inputs=None, tracks_encoder=True):
+        """The outputs of a head over an encoder. Where no output uses the encoder's pooler, it is not tracked as a
+        layer: its graph holds all others, and the pooler must not be among the model's weights."""
+        super().__init__(inputs=encoder.input if inputs is None else inputs, outputs=outputs, name=name)
+        check_tokenizer_fits(tokenizer, encoder)
+        self.dtype_policy = encoder.dtype_policy
+        if tracks_encoder:
+            self.encoder = encoder
+        else:
+            object.__setattr__(self, "encoder", encoder)
+        self.tokenizer = tokenizer
+        self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
+
     @in_scope_of_model
     def compile(
         self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
     ):
         """`keras.Model.compile`, with losses and metrics that read logits; see `compile_arguments`."""
-        if self.returns_numbers:
-            refuse_accuracy(type(self).__name__, metrics, weighted_metrics)
         loss, multi_label = loss_on_logits(loss), getattr(self, "multi_label", False)
         refuse_loss_of_others(self, loss)
         names = getattr(self, "class_names", ())
@@ -75,10 +80,8 @@ class PretrainedMixin(EpochLossMixin, KerasMethodsMixin):
             metrics, weighted_metrics = (
                 metrics_of_classes(given, len(names), multi_label) for given in (metrics, weighted_metrics)
             )
+        refuse_metrics(self, loss, metrics, weighted_metrics)
         metrics, weighted_metrics = map(metrics_on_logits, (metrics, weighted_metrics))
-        refuse_one_hot(loss, metrics, weighted_metrics)
-        if multi_label:
-            refuse_one_class(metrics, weighted_metrics)
         super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
 
     def get_config(self):
@@ -242,19 +245,11 @@ def is_for(cls, checkpoint):
 
 
 def checked_sequence_length(sequence_length, config):
-    """`sequence_length`, where None means the encoder's max_length. Raises ValueError if it is larger or too small."""
+    """`sequence_length`, where None means the encoder's max_length. Raises ValueError if it is larger."""
     if sequence_length is None:
         return config.max_length
-    if sequence_length != int(sequence_length) or sequence_length < SHORTEST_ROW:
-        raise ValueError(
-            f"sequence_length must be a whole number of at least {SHORTEST_ROW}, for [CLS], a token and [SEP], not "
-            f"{sequence_length!r}."
-        )
     if sequence_length > config.max_length:
-        reason = ": its position table has no more rows." if config.has_position_table else "."
-        raise ValueError(
-            f"sequence_length {sequence_length} is above the encoder's max_length {config.max_length}{reason}"
-        )
+        raise ValueError(f"sequence_length {sequence_length} is above the encoder's max_length {config.max_length}.")
     return int(sequence_length)
 
 
@@ -269,41 +264,25 @@ def check_tokenizer_fits(tokenizer, encoder):
             f"The tokenizer has {tokenizer.vocabulary_size} words, but the encoder's embedding has "
             f"{config.vocabulary_size}: they do not belong together."
         )
-    if config.num_positions != config.max_length and tokenizer.pad_id != config.pad_id:
-        raise ValueError(
-            f"The tokenizer's padding token has the id {tokenizer.pad_id}, but the configuration's pad_id is "
-            f"{config.pad_id}, from which {config.family} counts positions: transformers would count other positions. "
-            f"Build the encoder with pad_id={tokenizer.pad_id}."
-        )
-    if getattr(config, "sep_id", tokenizer.sep_id) != tokenizer.sep_id:
-        raise ValueError(
-            f"The tokenizer's separator has the id {tokenizer.sep_id}, but the configuration's sep_id is "
-            f"{config.sep_id}, by which a {config.family} finds the texts of a row: build the encoder with "
-            f"sep_id={tokenizer.sep_id}."
-        )
+    # Positions are counted from pad_id, and sep_id tells the texts of a row apart.
+    needed = {"pad_id": config.num_positions != config.max_length, "sep_id": hasattr(config, "sep_id")}
+    for name in (name for name, is_needed in needed.items() if is_needed):
+        if getattr(tokenizer, name) != getattr(config, name):
+            raise ValueError(
+                f"The tokenizer's {name} is {getattr(tokenizer, name)}, but the configuration's is "
+                f"{getattr(config, name)}: build the encoder with {name}={getattr(tokenizer, name)}."
+            )
 
 
 def checked_class_names(class_names, num_classes, whose="class_names"):
     """`class_names` as a list of str, where None means "0", "1", ...
 
-    Raises: ValueError if num_classes is not a whole number of at least 1, if the names are not as many, if two are
-        equal, or one is missing.
+    Raises: ValueError unless they are num_classes different names in an order, which a set of strings has not: it
+        differs from process to process.
     """
-    if isinstance(class_names, str):
-        raise ValueError(f"class_names is {class_names!r}, one text: pass a list of names.")
-    if isinstance(class_names, set | frozenset):  # of strings it has another order in each process
-        raise ValueError("class_names is a set, which has no order: pass sorted(class_names).")
-    if isinstance(num_classes, bool) or not isinstance(num_classes, numbers.Integral) or num_classes < 1:
-        raise ValueError(f"num_classes must be a whole number of at least 1, not {num_classes!r}.")
-    given = list(range(num_classes) if class_names is None else class_names)
-    for place, name in enumerate(given):
-        if name is None or (isinstance(name, float) and math.isnan(name)):
-            raise ValueError(f"class_names[{place}] is {name}: a row without a label has no class.")
-    names = [str(name) for name in given]
-    if len(names) != num_classes:
-        raise ValueError(f"{len(names)} class_names for num_classes {num_classes}.")
-    if twice := [name for name, count in collections.Counter(names).items() if count > 1]:
-        raise ValueError(f"{whose} has {', '.join(map(repr, twice))} twice: each class needs a name of its own.")
+    names = [str(name) for name in (range(num_classes) if class_names is None else class_names)]
+    if isinstance(class_names, str | set | frozenset) or len(names) != num_classes or len(set(names)) < len(names):
+        raise ValueError(f"{whose} has to be a list of {num_classes} different names, not {class_names!r}.")
     return names
 
 

@@ -9,7 +9,7 @@ from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.families import build_encoder
 from keras_bert_impl.kernels.cross_entropy import as_kept
-from keras_bert_impl.layers import Dense, GatherPositions, MaskedLMHead, SpanBoundaryHead
+from keras_bert_impl.layers import Dense, GatherPositions, SpanBoundaryHead
 from keras_bert_impl.model_methods.epoch_loss import SumOfMeansMixin
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
@@ -59,16 +59,7 @@ class Pretrainer(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
             states, predicted = encoder.masked_states(encoder.input, mask_positions)
         if enhanced_decoder:
             states = encoder.decoded_states()
-        masked_lm_logits = MaskedLMHead(
-            encoder.token_embedding,
-            activation=config.activation,
-            layer_norm_epsilon=config.layer_norm_epsilon,
-            initializer=kernel_initializer(config, scale=config.last_kernel_scale),
-            use_bias=config.use_bias,
-            has_transform=config.head_has_transform,
-            dtype=policy,
-            name="masked_lm_head",
-        )(states, predicted)
+        masked_lm_logits = encoder.masked_lm_head()(states, predicted)
         inputs = {**encoder.input, "mask_positions": mask_positions}
         outputs = {"masked_lm_logits": masked_lm_logits}
         if span_boundary:

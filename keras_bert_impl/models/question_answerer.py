@@ -7,7 +7,7 @@ from keras_bert_impl.batching import SortedBatches, predict_rows
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.losses import cross_entropy
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
-from keras_bert_impl.models.pretrained import PretrainedMixin, check_tokenizer_fits, checked_sequence_length, head_dense
+from keras_bert_impl.models.pretrained import PretrainedMixin, head_dense
 from keras_bert_impl.models.question_rows import QuestionRows
 from keras_bert_impl.models.span_answers import SCORE_OF_PADDING, best_answers, chosen_first
 from keras_bert_impl.natural_data.labels import LabelRule
@@ -51,19 +51,13 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
     def __init__(
         self, encoder, tokenizer=None, sequence_length=None, null_threshold=None, name="bert_question_answerer"
     ):
-        check_tokenizer_fits(tokenizer, encoder)
         encoder = encoder.for_task("question")
         logits = head_dense(encoder, 2, "span_head")(encoder.answer_vectors(encoder.output))
         if (penalty := encoder.answer_penalty(encoder.input)) is not None:
             logits = logits - penalty
         is_token = ops.expand_dims(ops.not_equal(encoder.input["padding_mask"], 0), -1)
         logits = ops.where(is_token, logits, SCORE_OF_PADDING)
-        super().__init__(inputs=encoder.input, outputs=logits, name=name)
-        self.dtype_policy = encoder.dtype_policy
-        # Not tracked as a layer, so that the pooler, which no output here uses, is not among this model's weights.
-        object.__setattr__(self, "encoder", encoder)
-        self.tokenizer = tokenizer
-        self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
+        super().__init__(encoder, tokenizer, sequence_length, logits, name, tracks_encoder=False)
         self.null_threshold = null_threshold
         self.compile(optimizer=BertAdamW(5e-5), loss=span_loss)
 
@@ -84,10 +78,7 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
             other candidates by their score; for several a list of such lists. Each has `text`, `score`, `probability`,
             `start` and `end`, its characters in the context, and `null_score`. The text is "" if `null_threshold`
             leaves the question unanswered.
-        Raises: ValueError if top_k is below 1, or the numbers of questions and contexts differ.
         """
-        if top_k < 1:
-            raise ValueError(f"top_k is {top_k}, expected at least 1.")
         is_one = isinstance(question, str) and isinstance(context, str)
         questions = questions_of(*_equally_many(question, context))
         rows = question_rows(self.row_maker.tokenizer, questions, self.sequence_length, stride)
@@ -113,9 +104,6 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
 
 def _equally_many(questions, contexts):
     """Both as lists or columns: a text that stands alone is repeated for each of the others."""
-    for name, texts in (("question", questions), ("context", contexts)):
-        if not hasattr(texts, "__len__"):
-            raise ValueError(f"The {name} is {texts!r}, neither a text nor several.")
     if isinstance(contexts, str):
         contexts = [contexts] * (1 if isinstance(questions, str) else len(questions))
     return [questions] * len(contexts) if isinstance(questions, str) else questions, contexts

@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_bert_impl.batching import predict_rows
 from keras_bert_impl.models.span_answers import SCORE_OF_PADDING, best_answers, choose, shares_of_right_answers
-from keras_bert_impl.natural_data.labels import to_array
+from keras_bert_impl.natural_data.labels import checked_weights
 from keras_bert_impl.natural_data.question_windows import (
     are_answers,
     question_rows,
@@ -71,10 +71,6 @@ class QuestionRows(RowMaker):
         rows = question_rows(self.tokenizer, questions, self.sequence_length)
         warn_of_cut_questions(rows.source, len(questions))
         if weights is not None:
-            weights = to_array(weights, "sample_weight")
-            if weights.shape != (len(questions),):
-                raise ValueError(
-                    f"sample_weight has shape {weights.shape}, expected ({len(questions)},), one for each question."
-                )
-            rows.weights = weights[np.array(rows.source.question)].astype("float32")
+            weights = checked_weights(weights, np.zeros(len(questions)))
+            rows.weights = weights[np.array(rows.source.question)]
         return rows

@@ -9,7 +9,7 @@ from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers import Dense
 from keras_bert_impl.models.answers import sigmoid
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
-from keras_bert_impl.models.pretrained import PretrainedMixin, check_tokenizer_fits, checked_sequence_length, head_dense
+from keras_bert_impl.models.pretrained import PretrainedMixin, head_dense
 from keras_bert_impl.natural_data.texts import to_strings
 
 
@@ -38,7 +38,6 @@ class ReplacedTokenDetector(NaturalFitMixin, PretrainedMixin, keras.Model):
     """
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, name="bert_replaced_token_detector"):
-        check_tokenizer_fits(tokenizer, encoder)
         hidden = Dense(
             encoder.config.hidden_size,
             activation=activation_function(encoder.config.activation),
@@ -47,12 +46,7 @@ class ReplacedTokenDetector(NaturalFitMixin, PretrainedMixin, keras.Model):
             name="replaced_token_transform",
         )(encoder.detection_vectors(encoder.output, encoder.input))
         logits = head_dense(encoder, 1, "replaced_token_head")(hidden)[..., 0]
-        super().__init__(inputs=encoder.input, outputs=logits, name=name)
-        self.dtype_policy = encoder.dtype_policy
-        # Not tracked as a layer, so that a pooler, which no output here uses, is not among this model's weights.
-        object.__setattr__(self, "encoder", encoder)
-        self.tokenizer = tokenizer
-        self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
+        super().__init__(encoder, tokenizer, sequence_length, logits, name, tracks_encoder=False)
 
     def find_replaced(self, texts, batch_size=32):
         """The probability of each token that it was replaced.

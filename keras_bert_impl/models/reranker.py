@@ -5,14 +5,15 @@ import numpy as np
 
 from keras_bert_impl import checkpoints
 from keras_bert_impl.distribution import in_scope_of_model
-from keras_bert_impl.models.answers import Match, best, checked_top_k, finite, sigmoid
+from keras_bert_impl.models.answers import Match, best, finite, sigmoid
 from keras_bert_impl.models.compile_arguments import AUC
 from keras_bert_impl.models.pretrained import load_model
 from keras_bert_impl.models.text_regressor import TextRegressor
+from keras_bert_impl.natural_data.labels import refuse
 from keras_bert_impl.natural_data.long_texts import LongTextRows
 from keras_bert_impl.natural_data.other_libraries import in_memory
 from keras_bert_impl.natural_data.splits_and_weights import split_rows
-from keras_bert_impl.natural_data.texts import columns_of, has_columns, refuse_bytes, to_strings
+from keras_bert_impl.natural_data.texts import columns_of, has_columns, to_strings
 from keras_bert_impl.optimization import BertAdamW
 
 ACTIVATIONS = {"sigmoid": sigmoid, "linear": finite}
@@ -25,13 +26,7 @@ class RelevanceRows(LongTextRows):
         labels, weights = super().checked(sizes, labels, weights)
         kinds = keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy
         if isinstance(getattr(self.head, "loss", None), kinds) and labels is not None:
-            (wrong,) = np.nonzero((np.ravel(labels) < 0) | (np.ravel(labels) > 1))
-            if len(wrong):
-                raise ValueError(
-                    f"labels[{wrong[0]}] is {np.ravel(labels)[wrong[0]]}, but the cross-entropy takes a relevance from "
-                    "0 to 1: divide grades by the highest one, or compile with 'mean_squared_error' to learn numbers "
-                    "of any size, such as another model's logits."
-                )
+            refuse(labels, (labels < 0) | (labels > 1), "labels", "but the cross-entropy takes a relevance from 0 to 1")
         return labels, weights
 
 
@@ -130,22 +125,11 @@ class Reranker(TextRegressor):
             batch_size: how many texts are computed at once.
 
         Returns: an array (texts,), float64; for several queries a list of them.
-        Raises: ValueError if there are not as many lists of texts as queries.
         """
-        if isinstance(texts, str):
-            raise ValueError("Got one text where texts were expected: pass a list of texts, [text].")
-        refuse_bytes(query)
-        refuse_bytes(texts)
-        if query is None or texts is None:
-            raise ValueError(f"query={query!r}, texts={texts!r}: pass a query and a list of texts.")
         queries, lists = ([query], [list(texts)]) if isinstance(query, str) else (list(query), list(texts))
-        if len(queries) != len(lists) or any(isinstance(one, str) for one in lists):
-            raise ValueError(
-                f"{len(queries):,} queries, but {len(lists):,} lists of texts: each query has a list of its own."
-            )
+        if isinstance(texts, str) or any(isinstance(one, str) for one in lists):
+            raise ValueError("Got one text instead of a list of texts; for several queries, pass a list of lists.")
         counts = [len(one) for one in lists]
-        if not sum(counts):
-            raise ValueError("There is no text to score.")
         pairs = (
             [one for one, count in zip(queries, counts, strict=True) for _ in range(count)],
             to_strings([text for one in lists for text in one]),
@@ -165,9 +149,8 @@ class Reranker(TextRegressor):
 
         Returns: a list of Match (`number` in `texts`, `text`, `score`), the most relevant first, of equal ones the
             first; for several queries a list of such lists.
-        Raises: ValueError if top_k is below 1, or as `scores` does.
         """
-        texts = texts if texts is None or isinstance(texts, str | bytes) else list(texts)
+        texts = texts if isinstance(texts, str) else list(texts)
         found = self.scores(query, texts, batch_size)
         if isinstance(query, str):
             return _ranked(found, list(texts), top_k)
@@ -188,8 +171,8 @@ def labelled_pairs(x, y=None, sample_weight=None):
         return x, y, sample_weight
     if y is not None:
         raise ValueError(
-            "Labels beside queries, positives and negatives: which texts are relevant is clear. Leave y out, or give "
-            "(queries, texts) with the relevance of each pair."
+            "Labels beside queries, positives and negatives: leave y out, or give (queries, texts) with the relevance "
+            "of each pair."
         )
     queries, *columns = columns_of(x)
     pairs = [query for query in queries for _ in columns], [text for row in zip(*columns, strict=True) for text in row]
@@ -199,8 +182,6 @@ def labelled_pairs(x, y=None, sample_weight=None):
 
 def _of_logit(metric):
     """A metric given to `compile`, where the name of the accuracy means that of one logit."""
-    if isinstance(metric, keras.metrics.Accuracy):
-        raise ValueError("Accuracy compares labels with outputs, which are logits here: give 'accuracy'.")
     if isinstance(metric, str) and metric.lower() in ("accuracy", "acc", "binary_accuracy"):
         return keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)
     return metric
@@ -214,5 +195,4 @@ def _has_negatives(x):
 
 
 def _ranked(scores, texts, top_k):
-    top_k = checked_top_k(top_k, max(len(texts), 1), "texts")
     return [Match(int(place), texts[place], float(scores[place])) for place in best(scores[None], top_k)[0]]

@@ -8,7 +8,7 @@ import typing
 
 import numpy as np
 
-from keras_bert_impl.models.answers import finite
+from keras_bert_impl.models.answers import finite, softmax
 from keras_bert_impl.tokenizers.words import end_with_marks, stripped_span
 
 SCORE_OF_PADDING = -1e4  # whose share is exactly 0; float16 holds it
@@ -99,11 +99,10 @@ def _distinct(spans, n_best):
 
 
 def _with_probabilities(ranked, null_score):
-    scores = np.array([found.score for found in ranked])
-    shares = np.exp(scores - scores.max())
+    shares = softmax([found.score for found in ranked])
     return [
         found._replace(probability=float(share), null_score=null_score)
-        for found, share in zip(ranked, shares / shares.sum(), strict=True)
+        for found, share in zip(ranked, shares, strict=True)
     ]
 
 

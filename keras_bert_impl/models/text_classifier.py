@@ -3,13 +3,11 @@
 import keras
 
 from keras_bert_impl.losses import MultiLabelF1
-from keras_bert_impl.models.answers import Label, best, checked_top_k, sigmoid, softmax
+from keras_bert_impl.models.answers import Label, best, sigmoid, softmax
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
-    check_tokenizer_fits,
     checked_class_names,
-    checked_sequence_length,
     head_dense,
     head_dropout,
 )
@@ -64,19 +62,14 @@ class TextClassifier(NaturalFitMixin, ClassesMixin, keras.Model):
         num_classes = len(class_names)
         if num_classes == 1 and not multi_label:  # transformers refuses such a checkpoint, too
             raise ValueError(
-                "num_classes is 1: the only class of a text always has the probability 1, so that there is nothing to "
-                "learn. Give two classes, or multi_label=True for texts with the class or without."
+                "num_classes is 1, and one class has the probability 1: give two, or multi_label=True for texts with "
+                "the class or without."
             )
-        check_tokenizer_fits(tokenizer, encoder)
         encoder = encoder.for_task("text")
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
         logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.pooled(encoder.output, encoder.input)))
-        super().__init__(inputs=encoder.input, outputs=logits, name=name)
-        self.dtype_policy = encoder.dtype_policy
-        self.encoder = encoder
-        self.tokenizer = tokenizer
+        super().__init__(encoder, tokenizer, sequence_length, logits, name)
         self.num_classes = num_classes
-        self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
         self.dropout_rate = dropout.rate
         self.long_texts = checked_long_texts(long_texts)
         self.class_names = class_names
@@ -99,12 +92,10 @@ class TextClassifier(NaturalFitMixin, ClassesMixin, keras.Model):
 
         Returns: for one text a list of Label (`label`, `probability`), the most probable first; for several a
             list of such lists. The probabilities of a text add up to 1, but with multi_label each class has its own.
-        Raises: ValueError if top_k is below 1.
         """
         if top_k == "auto":
             threshold = 0.5 if threshold is None and self.multi_label else threshold
             top_k = 1 if threshold is None else None
-        top_k = checked_top_k(top_k, self.num_classes, "classes")
         logits = self.predict(texts, batch_size=batch_size, verbose=0)
         probabilities = sigmoid(logits) if self.multi_label else softmax(logits)
         labels = [

@@ -7,7 +7,7 @@ from keras_bert_impl.distribution import can_compile, in_scope_of_model
 from keras_bert_impl.embedding_losses import CosineSimilarityLoss, MultipleNegativesRankingLoss, TripletLoss
 from keras_bert_impl.embedding_metrics import RankingAccuracy, SpearmanCorrelation, TripletAccuracy
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
-from keras_bert_impl.natural_data.column_rows import HOW_TO_FIT, ColumnRows, as_columns, columns_in
+from keras_bert_impl.natural_data.column_rows import ColumnRows, as_columns, columns_in
 from keras_bert_impl.natural_data.texts import has_columns, is_text_dataset
 from keras_bert_impl.optimization import BertAdamW
 
@@ -33,8 +33,6 @@ class TextColumnsMixin(NaturalFitMixin):
         2e-5, and for pairs with a similarity `CosineSimilarityLoss` and Spearman's correlation, for triplets
         `TripletLoss`, for other rows without a similarity `MultipleNegativesRankingLoss`. Rows are batched by length.
         """
-        if more.get("class_weight") is not None:
-            raise ValueError("class_weight is for classes, of which there are none here: give sample_weight.")
         validation_data = more.get("validation_data")
         if isinstance(validation_data, tuple) and not has_columns(validation_data):
             more["validation_data"] = (as_columns(validation_data[0]), *validation_data[1:])
@@ -46,19 +44,6 @@ class TextColumnsMixin(NaturalFitMixin):
         """`keras.Model.evaluate` on rows as `fit` takes them, always in the same batches."""
         self._prepare(x, y)
         return super().evaluate(as_columns(x), y, *arguments, **more)
-
-    def predict(self, x, *arguments, **more):
-        """`keras.Model.predict` on single texts, or their ids (batch, length).
-
-        Raises: ValueError for rows of several texts.
-        """
-        columns = columns_in(x)
-        if columns is not None and columns > 1:
-            raise ValueError(
-                f"{type(self).__name__} computes single texts, but these are rows of {columns}: pass one column at a "
-                "time."
-            )
-        return super().predict(x, *arguments, **more)
 
     def call(self, inputs, training=None, mask=None):
         shape = ops.shape(keras.tree.flatten(inputs)[0])
@@ -74,28 +59,11 @@ class TextColumnsMixin(NaturalFitMixin):
             return super().compute_output_spec(inputs, training=training, mask=mask)
         return keras.KerasTensor((*shape[:2], self.outputs[0].shape[-1]), dtype=self.outputs[0].dtype)
 
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        if y is None:
-            raise ValueError(
-                "A dataset of ids has to yield labels: similarities, or the numbers of the texts as "
-                "keras_bert_impl.natural_data.column_rows.text_numbers(token_ids) gives them."
-            )
-        return super().compute_loss(x, y, y_pred, sample_weight, training)
-
     def _prepare(self, x, y):
-        """Compiles the model for its data, if it is not compiled. Raises ValueError for single texts."""
-        if x is None:
-            return
+        """Compiles the model for its data, if it is not compiled."""
         columns = columns_in(x)
-        if columns == 1:
-            raise ValueError(
-                f"{type(self).__name__} is trained by {HOW_TO_FIT}, or on ids of shape (batch, columns, length); it "
-                "was given single texts."
-            )
-        if self.compiled:
+        if columns is None or self.compiled:
             return
-        if columns is None:
-            raise ValueError(f"The loss depends on what the rows are: call compile first, or {HOW_TO_FIT}.")
         is_labelled = isinstance(x.element_spec[0], tuple) if is_text_dataset(x) else y is not None
         self.compile(
             optimizer=BertAdamW(2e-5),  # Reimers & Gurevych 2019, section 3.1
@@ -106,8 +74,6 @@ class TextColumnsMixin(NaturalFitMixin):
 
 def usual_objective(columns, is_labelled):
     """The arguments `loss` and `metrics` of `compile` for rows of so many texts, with or without a similarity."""
-    if is_labelled and columns != 2:
-        raise ValueError(f"A similarity belongs to a pair of texts, but these rows have {columns}.")
     if is_labelled:
         return {"loss": CosineSimilarityLoss(), "metrics": [SpearmanCorrelation()]}
     if columns == 3:

@@ -8,8 +8,8 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints.sentence_transformers import modes_of
 from keras_bert_impl.embedding_losses import unit_vectors
 from keras_bert_impl.layers.last_token import last_token
-from keras_bert_impl.models.answers import Match, best, checked_top_k
-from keras_bert_impl.models.pretrained import PretrainedMixin, check_tokenizer_fits, checked_sequence_length, load_model
+from keras_bert_impl.models.answers import Match, best
+from keras_bert_impl.models.pretrained import PretrainedMixin, load_model
 from keras_bert_impl.models.text_columns import TextColumnsMixin
 from keras_bert_impl.natural_data.column_rows import ColumnRows
 from keras_bert_impl.natural_data.long_texts import checked_long_texts
@@ -67,8 +67,7 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
     Input:  dict of the encoder's inputs, (batch, length), or texts; rows of texts are (batch, columns, length).
     Output: (batch, hidden_size), float32; a multiple of that width for several poolings or "last_four". For rows of
             texts, (batch, columns, hidden_size).
-    Raises: ValueError for an unknown pooling, for "last_four" in a list or with fewer than four layers, for a prompt
-            that is no text, and as the other models do.
+    Raises: ValueError for an unknown pooling, for "last_four" in a list, and as the other models do.
     """
 
     row_maker_class = VectorRows
@@ -87,32 +86,23 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         similarity_function="cosine",
         name="bert_text_embedder",
     ):
-        check_tokenizer_fits(tokenizer, encoder)
         pooling = checked_pooling(pooling)
         if similarity_function not in SIMILARITIES:
-            known = ", ".join(SIMILARITIES)
-            raise ValueError(f"similarity_function {similarity_function!r} is unknown; known are {known}.")
+            raise ValueError(f"similarity_function {similarity_function!r} is none of {', '.join(SIMILARITIES)}.")
         if encoder.cls_is_last and {"cls", "last_four"} & set(modes_of(pooling)):
             raise ValueError(
                 f"pooling {pooling!r} takes the first token, which in a row of an {encoder.config.family} is text: "
                 "give 'lasttoken' for the vector of its <cls>."
             )
-        if pooling == "last_four" and encoder.config.depth < 4:
-            raise ValueError(f"pooling 'last_four' needs four layers; this encoder has {encoder.config.depth}.")
         tokens = encoder.hidden_states()[-4 if pooling == "last_four" else -1 :]
         vectors = TokenPooling(pooling, normalize, dtype="float32", name="pooling")(
             tokens, encoder.input["padding_mask"]
         )
-        super().__init__(inputs=encoder.input, outputs=vectors, name=name)
+        super().__init__(encoder, tokenizer, sequence_length, vectors, name)
         self.input_spec = None  # rows of several texts, (batch, columns, length), are inputs, too
-        self.dtype_policy = encoder.dtype_policy
-        # Tracked with its pooler, which no output here uses but which belongs in a checkpoint.
-        self.encoder = encoder
-        self.tokenizer = tokenizer
-        self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
         self.pooling, self.normalize = pooling, normalize
         self.long_texts = checked_long_texts(long_texts)
-        self.prompts = checked_prompts(prompts)
+        self.prompts = dict(prompts) if prompts else None
         self.similarity_function = similarity_function
 
     @classmethod
@@ -161,12 +151,9 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
             batch_size: how many texts are computed at once.
             prompt: the name of one of `prompts`, which is put before each text; None for none.
 
-        Raises: ValueError for a prompt that the model does not have.
+        Raises: KeyError for a prompt that the model does not have.
         """
         if prompt is not None:
-            if prompt not in (self.prompts or {}):
-                known = f"its prompts are {', '.join(self.prompts)}" if self.prompts else "it has none"
-                raise ValueError(f"This embedder has no prompt {prompt!r}: {known}.")
             before = self.prompts[prompt]
             texts = before + texts if isinstance(texts, str) else [before + text for text in to_strings(texts)]
         vectors = self.predict(texts, batch_size=batch_size, verbose=0)
@@ -201,13 +188,9 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
 
         Returns: a list of Match (`number` in the corpus, `text`, `score`), the most similar first; for several
             queries a list of such lists.
-        Raises: ValueError if the corpus is empty, or top_k is below 1.
         """
         if is_one(corpus):
             raise ValueError("The corpus is one text or vector: pass a list of texts, or vectors (texts, width).")
-        if not len(corpus):
-            raise ValueError("The corpus is empty: there is nothing to search.")
-        top_k = checked_top_k(top_k, len(corpus), "texts in the corpus")
         of_query, of_corpus = (
             next((name for name in names if name in (self.prompts or {})), None)
             for names in (QUERY_PROMPTS, CORPUS_PROMPTS)
@@ -245,20 +228,9 @@ def is_one(texts):
 def checked_pooling(pooling):
     """`pooling` as one name or a tuple of several. Raises ValueError for one that is unknown or cannot be combined."""
     modes = modes_of(pooling)
-    for mode in modes:
-        if mode not in POOLINGS:
-            raise ValueError(f"pooling {mode!r} is unknown; known are {', '.join(POOLINGS)}.")
-    if not modes or (len(modes) > 1 and "last_four" in modes):
-        raise ValueError(f"pooling {pooling!r}: give one name, or several without 'last_four'.")
+    if not modes or not set(modes) <= set(POOLINGS) or (len(modes) > 1 and "last_four" in modes):
+        raise ValueError(f"pooling {pooling!r}: give one of {', '.join(POOLINGS)}, or several without 'last_four'.")
     return modes[0] if len(modes) == 1 else modes
-
-
-def checked_prompts(prompts):
-    """`prompts` as a dict, or None without any. Raises ValueError unless they are texts by their names."""
-    for name, prompt in dict(prompts or {}).items():
-        if not isinstance(prompt, str):
-            raise ValueError(f"The prompt {name!r} is {prompt!r:.80}, expected a text.")
-    return dict(prompts) if prompts else None
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

@@ -6,8 +6,6 @@ from keras_bert_impl.losses import DistilledSquaredError
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
-    check_tokenizer_fits,
-    checked_sequence_length,
     head_dense,
     head_dropout,
 )
@@ -46,15 +44,10 @@ class TextRegressor(NaturalFitMixin, PretrainedMixin, keras.Model):
         long_texts="cut",
         name="bert_text_regressor",
     ):
-        check_tokenizer_fits(tokenizer, encoder)
         encoder = encoder.for_task("text")
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
         value = head_dense(encoder, 1, "classifier")(dropout(encoder.pooled(encoder.output, encoder.input)))
-        super().__init__(inputs=encoder.input, outputs=value, name=name)
-        self.dtype_policy = encoder.dtype_policy
-        self.encoder = encoder
-        self.tokenizer = tokenizer
-        self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
+        super().__init__(encoder, tokenizer, sequence_length, value, name)
         self.dropout_rate = dropout.rate
         self.long_texts = checked_long_texts(long_texts)
         self.compile(optimizer=BertAdamW(5e-5), loss="mean_squared_error", metrics=["mean_absolute_error"])

@@ -5,9 +5,7 @@ import keras
 from keras_bert_impl.losses import NO_LABEL, WeightedCrossEntropy
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
-    check_tokenizer_fits,
     checked_class_names,
-    checked_sequence_length,
     head_dense,
     head_dropout,
 )
@@ -59,18 +57,12 @@ class TokenClassifier(WordLabelsMixin, ClassesMixin, keras.Model):
     ):
         class_names = checked_class_names(class_names, num_classes)
         num_classes = len(class_names)
-        check_tokenizer_fits(tokenizer, encoder)
         if dropout_rate is None:
             dropout_rate = encoder.config.token_classifier_dropout_rate
         dropout = head_dropout(encoder, dropout_rate, "token_dropout")
         logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.token_vectors(encoder.output)))
-        super().__init__(inputs=encoder.input, outputs=logits, name=name)
-        self.dtype_policy = encoder.dtype_policy
-        # Not tracked as a layer, so that the pooler, which no output here uses, is not among this model's weights.
-        object.__setattr__(self, "encoder", encoder)
-        self.tokenizer = tokenizer
+        super().__init__(encoder, tokenizer, sequence_length, logits, name, tracks_encoder=False)
         self.num_classes = num_classes
-        self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
         self.dropout_rate = dropout.rate
         self.class_names = class_names
         self.compile(

@@ -8,7 +8,7 @@ from keras_bert_impl.models.answers import Label, softmax
 from keras_bert_impl.models.compile_arguments import loss_of_labelled, metrics_of_labelled
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.natural_data.entities import entities_of
-from keras_bert_impl.natural_data.labelled_words import WordRows, refuse_empty_words, rule_of_classes
+from keras_bert_impl.natural_data.labelled_words import WordRows, rule_of_classes
 from keras_bert_impl.natural_data.texts import is_word_lists, to_strings, to_word_lists
 from keras_bert_impl.natural_data.windows import best_windows, windows_of
 from keras_bert_impl.natural_data.word_rows import split_texts, split_words
@@ -64,7 +64,6 @@ class WordLabelsMixin(NaturalFitMixin):
             texts = list(texts)
         if is_word_lists(texts):
             texts = to_word_lists(texts)
-            refuse_empty_words(texts)
             split, texts = split_words(self.row_maker.tokenizer, texts), None
             return [
                 [Label(self.class_names[number], score) for number, score in zip(*words, strict=True)]

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl.natural_data.labels import Positions, numbers_of_names
-from keras_bert_impl.natural_data.texts import first_spec, is_text_pair, is_texts, to_strings
+from keras_bert_impl.natural_data.texts import is_text_pair, is_texts, to_strings
 
 COLUMNS = ("text", "text_pair")  # of batches that are dicts, as in the files that `tasks` reads
 LABELS = ("label", "labels")
@@ -30,9 +30,7 @@ class BatchSource:
 
 
 def source_of_dataset(dataset):
-    """The BatchSource of a `tf.data.Dataset`. Raises ValueError if it yields single texts."""
-    if first_spec(dataset).shape.rank == 0:
-        raise ValueError("The dataset yields single texts, not batches of them: pass dataset.batch(32).")
+    """The BatchSource of a `tf.data.Dataset`."""
     size = int(dataset.cardinality())
     return BatchSource(
         lambda: map(_without_ragged, dataset.as_numpy_iterator()), {-1: math.inf, -2: None}.get(size, size)
@@ -45,14 +43,9 @@ def _without_ragged(batch):
 
 
 def is_text_loader(x):
-    """Whether `x` is a torch DataLoader whose first batch holds texts. Raises ValueError if it yields none."""
+    """Whether `x` is a torch DataLoader whose first batch holds texts."""
     names = [f"{kind.__module__}.{kind.__name__}" for kind in type(x).__mro__]
-    if "torch.utils.data.dataloader.DataLoader" not in names:
-        return False
-    first = next(iter(x), None)
-    if first is None:
-        raise ValueError("The DataLoader yields no batch: its dataset is empty.")
-    return is_text_batch(first)
+    return "torch.utils.data.dataloader.DataLoader" in names and is_text_batch(next(iter(x), None))
 
 
 def source_of_loader(loader):
@@ -117,7 +110,7 @@ def _rows_of(columns):
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def arranged(batch, takes_texts, class_names, with_labels):
+def arranged(batch, class_names, with_labels):
     """A batch of a BatchSource as texts, (texts, labels) or (texts, labels, weights).
 
     Two columns of strings are texts and the names of their classes in `fit` and `evaluate`, for a model that has
@@ -125,12 +118,11 @@ def arranged(batch, takes_texts, class_names, with_labels):
 
     Args:
         batch: an element of the source.
-        takes_texts: function that tells whether its argument is texts, without labels.
         class_names: of the model; empty for a model without classes.
         with_labels: whether the caller needs labels.
 
-    Raises: ValueError if labels are missing, if the names of classes stand where `predict` expects texts, or if the
-        columns of a dict have other names than "text", "text_pair" and "label".
+    Raises: ValueError if the names of classes stand where `predict` expects texts, or if the columns of a dict have
+        other names than "text", "text_pair" and "label".
     """
     if isinstance(batch, collections.abc.Mapping):
         batch = _parts_of_columns(batch)
@@ -141,15 +133,10 @@ def arranged(batch, takes_texts, class_names, with_labels):
             return batch[0], np.array(numbers_of_names(batch[1], class_names)).view(Positions)
         if set(to_strings(batch[1])) <= set(class_names):
             raise ValueError(
-                "The second strings of each batch are names of classes, but predict takes texts alone, and two columns "
-                "of strings are pairs of texts: leave the labels out, as in dataset.map(lambda text, label: text). If "
-                "they are meant as pairs, let the dataset yield ((first, second),)."
+                "The second strings of each batch are names of classes, but predict takes texts alone: leave them out, "
+                "or, if they are the second texts of pairs, let the dataset yield ((first, second),)."
             )
-    if isinstance(batch, tuple) and len(batch) == 1 and not is_texts(batch):
-        [batch] = batch
-    if class_names and with_labels and takes_texts(batch):
-        raise ValueError("The dataset yields texts without labels: let it yield (texts, labels).")
-    return batch
+    return batch[0] if isinstance(batch, tuple) and len(batch) == 1 and not is_texts(batch) else batch
 
 
 def _parts_of_columns(columns):
@@ -157,13 +144,9 @@ def _parts_of_columns(columns):
     texts = [name for name in COLUMNS if name in columns]
     labels = [name for name in LABELS if name in columns]
     if texts[:1] != ["text"] or len(labels) > 1 or len(texts) + len(labels) < len(columns):
-        text = next((name for name in columns if name not in LABELS), "text")
-        label = next((name for name in columns if name not in (text, *COLUMNS)), "label")
         raise ValueError(
-            f"The batches are dicts with the columns {', '.join(columns)}: texts and labels are recognised only by the "
-            "names text, text_pair and label. Let the dataset yield (texts, labels), with "
-            f"collate_fn=lambda rows: ([row[{text!r}] for row in rows], [row[{label!r}] for row in rows]) for a "
-            f"DataLoader, or with dataset.map(lambda row: (row[{text!r}], row[{label!r}])) for tf.data."
+            f"The batches are dicts with the columns {', '.join(columns)}, expected text, text_pair and label alone: "
+            "let the dataset yield (texts, labels)."
         )
     found = columns["text"] if len(texts) == 1 else (columns["text"], columns["text_pair"])
     return (found, *(columns[name] for name in labels))

@@ -2,22 +2,18 @@
 
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.natural_data.row_maker import RowMaker
-from keras_bert_impl.natural_data.texts import is_text_input, is_texts, to_strings
+from keras_bert_impl.natural_data.texts import is_texts, to_strings
 
 
 class ChoiceRows(RowMaker):
     """A row for each choice: the text, and the choice."""
 
     def is_natural(self, x):
-        return is_text_input(x) or has_choices(x)
+        return has_choices(x)
 
     def unlabelled(self, texts):
         """Raises: ValueError if not all texts have the same number of choices, naming the first that differs."""
-        if not has_choices(texts):
-            raise ValueError("A multiple-choice model takes a pair: texts, and for each the list of its choices.")
         first, choices = texts
-        if len(first) != len(choices):
-            raise ValueError(f"{len(first)} texts but {len(choices)} lists of choices: every text needs one.")
         for index, endings in enumerate(choices):
             if len(endings) != len(choices[0]):
                 raise ValueError(

@@ -5,16 +5,11 @@ import numpy as np
 from keras import ops
 
 from keras_bert_impl.batching import Rows
-from keras_bert_impl.embedding_losses import MultipleNegativesRankingLoss, check_columns
-from keras_bert_impl.natural_data.labels import LabelRule, RowSizes, checked_labels
+from keras_bert_impl.embedding_losses import MultipleNegativesRankingLoss
+from keras_bert_impl.natural_data.labels import LabelRule, RowSizes, checked_labels, refuse
 from keras_bert_impl.natural_data.long_texts import LongTextRows
 from keras_bert_impl.natural_data.texts import columns_of, has_columns, is_text_dataset, is_text_input, to_strings
 from keras_bert_impl.user_warnings import warn_user
-
-HOW_TO_FIT = (
-    "fit((first, second), similarity), fit((anchors, positives)) or fit((anchors, positives, negatives)), where each "
-    "column is a list of texts"
-)
 
 
 class ColumnRows(LongTextRows):
@@ -43,10 +38,6 @@ class ColumnRows(LongTextRows):
 
     def labelled(self, texts, labels, weights):
         rows = self.fitting(self.unlabelled(texts))
-        if rows.choices is None:
-            raise ValueError(
-                f"validation_data holds single texts, but {type(self.head).__name__} is trained by {HOW_TO_FIT}."
-            )
         numbers = text_numbers(rows.first).reshape(-1, rows.choices)
         rows.labels, rows.weights = self._targets(numbers, labels, weights)
         self.warn_of_cut(rows)
@@ -70,8 +61,6 @@ class ColumnRows(LongTextRows):
         if not isinstance(x, dict) or "token_ids" not in x:
             return labels, weights
         shape = np.shape(x["token_ids"])
-        if len(shape) != 3:
-            raise ValueError(f"validation_data holds ids of shape {shape}, expected (batch, columns, length).")
         numbers = text_numbers(np.reshape(ops.convert_to_numpy(x["token_ids"]), (-1, shape[2])).tolist())
         return self._targets(numbers.reshape(shape[:2]), labels, weights)
 
@@ -98,36 +87,19 @@ class ColumnRows(LongTextRows):
         """
         loss = getattr(self.head, "loss", None)
         kind, takes = type(loss).__name__, getattr(loss, "takes_similarities", None)
-        if hasattr(loss, "columns"):
-            check_columns(loss, numbers.shape[1])
-        if labels is None and takes:
-            raise ValueError(f"{kind} needs the similarity of each pair: fit((first, second), similarity).")
-        if labels is not None and takes is False:
-            raise ValueError(
-                f"{kind} takes no labels: leave y out, or, if y holds similarities, compile with "
-                "loss=keras_bert_impl.embedding_losses.CosineSimilarityLoss()."
-            )
+        if takes is not None and takes != (labels is not None):
+            wanted = "the similarity of each pair" if takes else "no labels"
+            raise ValueError(f"{kind} takes {wanted}: fit((first, second), similarity), or fit((anchors, positives)).")
         sizes = RowSizes(np.ones(len(numbers), "int32"), 1)
         if labels is None:
             # One label stands for each row, so that only the weights are checked.
             return numbers, checked_labels(numbers[:, 0], weights, None, sizes)[1]
         rule = LabelRule((len(numbers),), None, "the similarity of its pair")
         labels, weights = checked_labels(labels, weights, rule, sizes)
-        check_range(labels, getattr(loss, "label_range", None), kind)
+        low, high = getattr(loss, "label_range", None) or (-np.inf, np.inf)
+        scale = f"but {kind} compares labels with cosines, from {low:g} to {high:g}: CoSENTLoss takes any scale"
+        refuse(labels, (labels < low) | (labels > high), "labels", scale)
         return labels, weights
-
-
-def check_range(labels, label_range, kind):
-    """Raises ValueError naming the first label outside the range, (lowest, highest) or None for any."""
-    if label_range is None:
-        return
-    low, high = label_range
-    (wrong,) = np.nonzero((labels < low) | (labels > high))
-    if len(wrong):
-        raise ValueError(
-            f"labels[{wrong[0]}] is {labels[wrong[0]]}, but {kind} compares labels with cosines, from {low:g} to "
-            f"{high:g}: divide scores from 0 to 5 by 5, or compile with CoSENTLoss, which takes any scale."
-        )
 
 
 def as_columns(x):

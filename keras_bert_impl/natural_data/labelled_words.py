@@ -9,7 +9,6 @@ from keras_bert_impl.natural_data.labels import (
     LabelRule,
     Positions,
     checked_word_labels,
-    require_labels,
     sizes_of_texts,
 )
 from keras_bert_impl.natural_data.row_maker import RowMaker
@@ -52,7 +51,6 @@ class WordRows(RowMaker):
             return super().labelled(texts, labels, weights)
         rows = self._rows_of_split(split)
         rule = rule_of_classes(self.class_names)
-        require_labels(labels, len(counts), rule, "word")
         numbers = checked_word_labels(labels, "labels", counts, rule)
         if weights is not None and np.ndim(weights[0]):
             weights = checked_word_labels(weights, "sample_weight", counts)
@@ -64,8 +62,6 @@ class WordRows(RowMaker):
 
     def _labels_of_spans(self, texts, split, spans):
         """A label for each word of each text from marked characters."""
-        if len(spans) != len(texts):
-            raise ValueError(f"{len(texts):,} texts but {len(spans):,} lists of spans: give [] for a text without any.")
         return [
             labels_of_spans(row, text, of_text.spans, spans_of(of_row), self.class_names)
             for row, (text, of_text, of_row) in enumerate(zip(texts, split, spans, strict=True))
@@ -103,13 +99,6 @@ def are_sentences(x, labels=None):
     if len(x) != 2 or lengths[0] != lengths[1]:
         return True
     return labels is not None and [len(row) if hasattr(row, "__len__") else 0 for row in labels] == lengths
-
-
-def refuse_empty_words(sentences):
-    """Raises ValueError naming the first word that is empty, of which there is nothing to tell."""
-    for row, words in enumerate(sentences):
-        if "" in words:
-            raise ValueError(f"word {words.index('')} of text {row} is empty: leave it out, since it has no label.")
 
 
 def _of_words(values, sentences):

@@ -6,8 +6,8 @@ import numpy as np
 
 from keras_bert_impl.batching import Rows, predict_rows
 from keras_bert_impl.natural_data.batch_sources import BatchSource
-from keras_bert_impl.natural_data.class_sets import refuse_several, rows_of_zeros_and_ones
-from keras_bert_impl.natural_data.labels import RowSizes, require_labels
+from keras_bert_impl.natural_data.class_sets import rows_of_zeros_and_ones
+from keras_bert_impl.natural_data.labels import RowSizes
 from keras_bert_impl.natural_data.row_maker import RowMaker
 from keras_bert_impl.natural_data.splits_and_weights import weights_of_rows
 from keras_bert_impl.natural_data.texts import is_texts, to_strings
@@ -47,9 +47,7 @@ class LongTextRows(RowMaker):
         if self.head.long_texts != "windows" or not is_texts(texts):
             return super().labelled(texts, labels, weights)
         rows = self.rows_of(texts)
-        sizes = RowSizes(np.ones(len(rows.windows), "int32"), 1)
-        require_labels(labels, len(rows.windows), self.head.label_rule(sizes))
-        share_labels(rows, *self.checked(sizes, labels, weights))
+        share_labels(rows, *self.checked(RowSizes(np.ones(len(rows.windows), "int32"), 1), labels, weights))
         return rows
 
     def with_class_weights(self, class_weight, rows):
@@ -83,11 +81,8 @@ class LongTextRows(RowMaker):
     def _stream(self, batches, arrange, class_weight, size):
         """Windows of a stream of labelled texts as Rows, `size` at a time."""
         waiting = []
-        for number, batch in enumerate(batches):
-            try:
-                rows = self.labelled(*(*arrange(batch), None)[:3])
-            except ValueError as error:
-                raise ValueError(f"Batch {number} of the dataset: {error}") from error
+        for batch in batches:
+            rows = self.labelled(*(*arrange(batch), None)[:3])
             weights = np.ones(len(rows), "float32") if rows.weights is None else rows.weights
             if class_weight is not None:
                 weights = weights_of_rows(class_weight, rows.labels, weights)
@@ -110,16 +105,12 @@ class ClassRows(LongTextRows):
 
     def checked(self, sizes, labels, weights):
         if not self.head.multi_label:
-            refuse_several(labels)
             return super().checked(sizes, labels, weights)
         labels = None if labels is None else rows_of_zeros_and_ones(labels, self.class_names)
         labels, weights = super().checked(sizes, labels, weights)
         if weights is not None and weights.ndim > 1:
             # Keras takes the mean over the classes before it multiplies by the weights.
-            raise ValueError(
-                f"sample_weight has shape {weights.shape}, expected ({len(labels)},), one for each text: the classes "
-                "of a text share its weight."
-            )
+            raise ValueError(f"sample_weight has shape {weights.shape}, expected one for each text, ({len(labels)},).")
         return labels, weights
 
 

@@ -1,8 +1,6 @@
 """Data of other libraries, as `fit`, `evaluate` and `predict` take them, converted to lists, arrays and batches."""
 
 import collections.abc
-import itertools
-import types
 
 import keras
 import numpy as np
@@ -14,7 +12,7 @@ from keras_bert_impl.natural_data.batch_sources import (
     source_of_loader,
     source_of_py_dataset,
 )
-from keras_bert_impl.natural_data.texts import is_text_dataset, is_texts, refuse_bytes
+from keras_bert_impl.natural_data.texts import is_text_dataset, is_texts
 
 
 def in_memory(values):
@@ -44,26 +42,15 @@ def received(x, is_pair=False):
     Args:
         x: the inputs.
         is_pair: whether a table of two columns of texts can only be a pair of texts, such as beside labels.
-
-    Raises: ValueError for what holds no text and no array, for one text in bytes, for a whole table, for which a column
-        must be chosen, and for a generator of texts.
     """
-    x = _columns_of_pair(x) if is_pair else x
-    _refuse_table(x)
-    refuse_bytes(x)
-    x = in_memory(x)
-    if _is_nothing(x) or (isinstance(x, (list, tuple)) and x and all(map(_is_nothing, x))):
-        raise ValueError(
-            f"Got {repr(x)[:60]} where texts were expected: pass a list of texts, or a dict of arrays with token_ids, "
-            "segment_ids and padding_mask."
-        )
+    x = in_memory(_columns_of_pair(x) if is_pair else x)
     if is_text_dataset(x):
         return source_of_dataset(x)
     if is_text_loader(x):
         return source_of_loader(x)
     if isinstance(x, keras.utils.PyDataset) and not hasattr(x, "start_epoch") and is_text_batch(x[0]):  # not ours
         return source_of_py_dataset(x)
-    return _without_texts(x) if isinstance(x, types.GeneratorType) else x
+    return x
 
 
 def _columns_of_pair(x):
@@ -73,43 +60,3 @@ def _columns_of_pair(x):
         return x
     columns = tuple(in_memory(x[name]) for name in names)
     return columns if all(map(is_texts, columns)) else x
-
-
-def _is_nothing(x):
-    return x is None or isinstance(x, (int, float, np.number))
-
-
-def without_columns(x):
-    """`x`, which Keras takes. Raises ValueError for an array of strings of more than one dimension."""
-    if isinstance(x, np.ndarray) and x.ndim > 1 and x.dtype.kind in "OSUT":
-        raise ValueError(
-            f"The texts have shape {x.shape}: pass one column, x[:, 0], or pairs as a tuple of two, (x[:, 0], x[:, 1])."
-        )
-    return x
-
-
-def _refuse_table(x):
-    """Raises ValueError for several columns where one is wanted."""
-    if isinstance(x, dict):
-        if any(hasattr(value, "column_names") for value in x.values()):
-            raise ValueError(f"Got the splits {', '.join(x)}: choose one and its columns, as in data['train']['text'].")
-        columns = x if any(is_texts(in_memory(value)) for value in x.values()) else None
-    else:
-        columns = getattr(x, "column_names", getattr(x, "columns", None))
-    if columns is not None:
-        raise ValueError(
-            f"Got a {type(x).__name__} with the columns {', '.join(map(str, columns))}: pass the column of the texts "
-            "and that of the labels, as in fit(data['text'], data['label']); a pair of texts is a tuple of two columns."
-        )
-
-
-def _without_texts(generator):
-    """The generator of ids, from its beginning. Raises ValueError if it yields texts."""
-    first = next(generator, None)
-    if is_text_batch(first):
-        raise ValueError(
-            "A generator of texts can be read only once, but Keras looks at the first batches before it trains: pass "
-            "lists, a keras.utils.PyDataset, a torch DataLoader, or tf.data.Dataset.from_generator(...)."
-        )
-    begin = () if first is None else (first,)
-    return (batch for batch in itertools.chain(begin, generator))

@@ -12,7 +12,6 @@ from keras_bert_impl.natural_data.labels import (
     ignored_labels,
     is_of_keras,
     of_width,
-    require_labels,
     sizes_of_arrays,
     sizes_of_texts,
 )
@@ -36,12 +35,6 @@ class RowMaker:
 
     @property
     def tokenizer(self):
-        """The head's. Raises ValueError if it has none."""
-        if self.head.tokenizer is None:
-            raise ValueError(
-                f"{type(self.head).__name__} was given text but has no tokenizer: build it with "
-                "tokenizer=WordPieceTokenizer('vocab.txt'), or another one, or pass ids."
-            )
         return self.head.tokenizer
 
     @property
@@ -85,8 +78,7 @@ class RowMaker:
         names = getattr(self.head, "pair_columns", None)
         if names and second is None:
             raise ValueError(
-                f"{type(self.head).__name__} takes {' and '.join(names)}, but got single texts: pass a tuple of two "
-                f"columns, ({', '.join(names)}), or a list of tuples."
+                f"{type(self.head).__name__} got single texts: pass a tuple of two columns, ({', '.join(names)})."
             )
         return first, second
 
@@ -110,7 +102,6 @@ class RowMaker:
         rows = self.fitting(self.unlabelled(texts))
         sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)
         rule = self.head.label_rule(sizes)
-        require_labels(labels, len(rows), rule)
         rows.labels, rows.weights = self.checked(sizes, labels, weights)
         rows.per_token = rule is not None and rule.per_token
         self.warn_of_cut(rows)
@@ -126,8 +117,8 @@ class RowMaker:
         if rule is not None and rule.limit is not None and not self.head.takes_class_numbers(loss):
             if rule.names and len(labels) and (is_texts(labels) or (is_of_keras(loss) and np.ndim(labels) == 1)):
                 raise ValueError(
-                    "The labels are names of classes or their numbers, but the loss takes a number for each class of a "
-                    "row: compile with 'sparse_categorical_crossentropy'."
+                    "The labels are classes, but the loss takes a number for each class of a row: compile with "
+                    "'sparse_categorical_crossentropy'."
                 )
             rule = None
         return checked_labels(labels, weights, rule, sizes, ignored_labels(loss))
@@ -207,8 +198,6 @@ class RowMaker:
         """
         is_alone = self.is_natural(batch)
         texts, labels, weights = (batch, None, None) if is_alone else (*batch, None)[:3]
-        if not len(texts):
-            raise ValueError("it holds no text.")
         if not is_alone and self.are_in_words(texts, labels):
             return self._of_labels_in_words(texts, labels, weights, pad_to)
         rows = self.unlabelled(texts)

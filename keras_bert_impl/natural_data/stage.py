@@ -13,7 +13,7 @@ from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches
 from keras_bert_impl.distribution import needs_equal_shapes
 from keras_bert_impl.natural_data.batch_sources import BatchSource, arranged
 from keras_bert_impl.natural_data.labels import refuse_numbers_as_names
-from keras_bert_impl.natural_data.other_libraries import in_memory, without_columns
+from keras_bert_impl.natural_data.other_libraries import in_memory
 from keras_bert_impl.natural_data.splits_and_weights import (
     in_order_of_classes,
     split_rows,
@@ -53,12 +53,6 @@ def training(maker, given, batch_size, validation_batch_size, steps, validation_
     """
     x, y, weights = _received(maker, given.x, given.y, given.sample_weight)
     split, validation, class_weight = given.validation_split, given.validation_data, given.class_weight
-    _refuse_beside_batches(x, y, weights, split)
-    if isinstance(x, BatchSource) and batch_size is not None:
-        raise ValueError(
-            f"batch_size={batch_size} beside a dataset, which is trained on in the batches that it yields: leave it "
-            "out, or give it to dataset.batch or the DataLoader. Lists of validation_data have validation_batch_size."
-        )
     validation, class_weight = _received_validation(maker, validation), weights_by_number(class_weight, maker.head)
     is_natural = maker.is_natural(x)
     if split and validation is None and is_natural:
@@ -71,14 +65,13 @@ def training(maker, given, batch_size, validation_batch_size, steps, validation_
             x.rows.weights, class_weight = maker.with_class_weights(class_weight, x.rows), None
     else:
         if isinstance(x, BatchSource):
-            given_source, x = x, maker.rows_of_source(x, functools.partial(_arranged, maker, True), class_weight)
+            arrange = functools.partial(arranged, class_names=maker.class_names, with_labels=True)
+            given_source, x = x, maker.rows_of_source(x, arrange, class_weight)
             class_weight = class_weight if x is given_source or class_weight == "balanced" else None
         x = inputs(maker, x, steps, with_labels=True)
         y, weights = maker.checked_beside(x, y, weights)
     if class_weight is not None and y is not None:
         weights, class_weight = weights_of_rows(class_weight, y, weights), None
-    if class_weight == "balanced":
-        raise ValueError("class_weight='balanced' needs labels in memory: count those of the dataset yourself.")
     # Ours have their own order; Keras would permute the batches.
     return Training(x, y, weights, validation, split, class_weight, given.shuffle and not is_ours)
 
@@ -86,9 +79,8 @@ def training(maker, given, batch_size, validation_batch_size, steps, validation_
 def evaluation(maker, x, y, weights, batch_size, steps):
     """What `evaluate` is given, as `keras.Model.evaluate` takes it: (x, y, sample_weight)."""
     x, y, weights = _received(maker, x, y, weights)
-    _refuse_beside_batches(x, y, weights)
     if maker.is_natural(x):
-        return _judged_in_memory(maker, x, y, weights, batch_size, steps)
+        return maker.to_judge(x, y, weights, batch_size)
     if (found := _texts_in(maker, x, steps, with_labels=True)) is not None:
         return maker.to_judge(*found, batch_size)
     x = inputs(maker, x, steps, with_labels=True)
@@ -107,8 +99,6 @@ def prediction(maker, x, batch_size, steps):
         (x, *_), steps = found, None
     if not maker.is_natural(x) or _has_outputs_of_tokens(maker.head):
         return inputs(maker, x, steps), None
-    if steps is not None:
-        raise ValueError(f"steps={steps} is for datasets: of a list of texts, pass only those that you want.")
     rows = maker.rows_of(x)
     # Every new shape would be compiled: few different ones are faster.
     multiple = ROW_MULTIPLE if maker.head.jit_compile else 1
@@ -124,37 +114,28 @@ def inputs(maker, x, steps=None, with_labels=False):
         steps: batches in an epoch, if Keras was given their number.
         with_labels: whether the caller needs labels.
     """
-    if isinstance(x, str):
-        raise ValueError("Got one string where texts were expected: pass a list of strings.")
-    if isinstance(x, (list, tuple)) and not x:
-        raise ValueError("Got no texts: the list is empty.")
     if isinstance(x, BatchSource):
         return _batches_of(maker, x, steps, with_labels)
     if maker.is_natural(x):
         return maker.head.rows(x)
     if with_labels and not isinstance(x, dict | LengthBatches):
         refuse_numbers_as_names(maker.class_names)
-    return without_columns(x)
+    return x
 
 
 def _batches_of(maker, source, steps, with_labels):
     """The TextBatches of a BatchSource, of which the first is converted at once."""
-    maker.tokenizer  # noqa: B018 - raises an error if there is none
     # The outputs of tokens, which `predict` joins, are as long as the longest row.
     is_joined = not with_labels and _has_outputs_of_tokens(maker.head)
     whole = maker.sequence_length if is_joined or needs_equal_shapes() else None
 
     def convert(batch, random, pad_to):
-        batch = batch if isinstance(batch, Rows) else _arranged(maker, with_labels, batch)
+        batch = batch if isinstance(batch, Rows) else arranged(batch, maker.class_names, with_labels)
         return maker.converted(batch, random, whole or pad_to)
 
     batches = TextBatches(source, convert, maker.sequence_length, steps, maker.seed())
     batches.check_first()
     return batches
-
-
-def _arranged(maker, with_labels, batch):
-    return arranged(batch, maker.is_natural, maker.class_names, with_labels)
 
 
 def _texts_in(maker, source, steps, with_labels):
@@ -164,11 +145,10 @@ def _texts_in(maker, source, steps, with_labels):
         return None
     if source.num_batches == math.inf and steps is None:
         raise ValueError(
-            "The dataset is endless, and so would be its evaluation or prediction: pass steps, or validation_steps to "
-            "fit, or dataset.take(n)."
+            "The dataset is endless, and so would be its evaluation or prediction: pass steps, or validation_steps."
         )
     batches = itertools.islice(source.open(), steps)
-    return maker.texts_of_source(_arranged(maker, with_labels, batch) for batch in batches)
+    return maker.texts_of_source(arranged(batch, maker.class_names, with_labels) for batch in batches)
 
 
 def _has_outputs_of_tokens(head):
@@ -193,39 +173,16 @@ def _validation(maker, data, batch_size, steps):
     data = maker.validation(data)
     if data is None:
         return None
-    if is_texts(data):
-        raise ValueError("validation_data holds texts without labels: pass (texts, labels).")
     if (found := _texts_in(maker, data, steps, with_labels=True)) is not None:
         return maker.to_judge(*found, batch_size)
     if not isinstance(data, (list, tuple)):
         return inputs(maker, data, steps, with_labels=True)
     x, y, weights = (*data, None, None)[:3]
     if maker.is_natural(x):
-        return _judged_in_memory(maker, x, y, weights, batch_size, steps)
+        return maker.to_judge(x, y, weights, batch_size)
     return x, *maker.checked_beside(x, y, weights)
-
-
-def _judged_in_memory(maker, x, y, weights, batch_size, steps):
-    """What `evaluate` is given for lists. Raises ValueError for steps where the rows are not what is judged."""
-    found = maker.to_judge(x, y, weights, batch_size)
-    if steps is not None and _is_judged_as_a_whole(found[0]):
-        raise ValueError(
-            f"steps={steps}, or validation_steps, is for datasets: these texts are judged by all of their windows. "
-            "Pass only those texts that you want."
-        )
-    return found
 
 
 def _is_judged_as_a_whole(x):
     """Whether rows are windows, of texts or of questions, which `RowMaker.judged` joins."""
     return isinstance(x, SortedBatches) and (x.rows.windows is not None or x.rows.source is not None)
-
-
-def _refuse_beside_batches(x, labels, weights, validation_split=0):
-    """Raises ValueError for arguments that Keras would refuse beside a dataset, in words of its own classes."""
-    if not isinstance(x, BatchSource):
-        return
-    if labels is not None or weights is not None:
-        raise ValueError("The data are a dataset of batches: it has to yield (texts, labels), and y is left out.")
-    if validation_split:
-        raise ValueError("validation_split is for lists: of a dataset, pass a part of it as validation_data.")

@@ -79,7 +79,7 @@ class TextBatches(keras.utils.PyDataset):
         On JAX, Keras takes the weights out of the model while it runs: an error in the first batch would lose them.
         """
         batch = next(iter(self.source.open()), None)
-        if batch is None or self.size == 0:
+        if batch is None:
             raise ValueError("The dataset yields no batch: it is empty, or all that it held was filtered out.")
         self._converted(batch, 0)
 
@@ -112,10 +112,7 @@ class TextBatches(keras.utils.PyDataset):
         return batch
 
     def _converted(self, batch, index, pad_to=None):
-        try:
-            return self.convert(batch, np.random.default_rng((self.seed, self.epoch, index)), pad_to)
-        except ValueError as error:
-            raise ValueError(f"Batch {index} of the dataset: {error}") from error
+        return self.convert(batch, np.random.default_rng((self.seed, self.epoch, index)), pad_to)
 
     def _next(self):
         batch = next(self.iterator, None)

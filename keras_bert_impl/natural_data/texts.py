@@ -41,26 +41,11 @@ def texts_of(x):
 
     Raises: ValueError for a text that is not a string, or a list whose elements are neither strings nor 2-tuples.
     """
-    if is_text_pair(x):
-        first, second = x
-    elif isinstance(x, list) and any(map(is_texts, x)):
-        first, second = _columns_of(x)
-    else:
-        first, second = x, None
-    return to_strings(first), None if second is None else to_strings(second)
-
-
-def _columns_of(pairs):
-    """The two columns of a list of pairs."""
-    for index, pair in enumerate(pairs):
-        # Two lists of strings may be two columns, two pairs or two texts split into words: it is not clear which.
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise ValueError(
-                f"text {index} is {repr(pair)[:60]}, neither a string nor a pair. Pairs are a tuple of two columns, "
-                "(first_texts, second_texts), or a list of tuples, [(first, second), ...]; join a text that is split "
-                "into words with ' '.join(words)."
-            )
-    return zip(*pairs, strict=True)
+    columns = columns_of(x)
+    if columns is None:
+        return to_strings(x), None
+    first, second = columns
+    return first, second
 
 
 def is_word_lists(x):
@@ -73,54 +58,23 @@ def is_word_lists(x):
 
 
 def to_word_lists(x):
-    """A list of lists of str.
-
-    Raises: ValueError naming the text that is not a list of words, or the word that is not a string.
-    """
-    rows = []
+    """A list of lists of str. Raises ValueError naming the text that is not a list of words."""
     for index, words in enumerate(x):
         if not isinstance(words, list | np.ndarray):
-            raise ValueError(
-                f"text {index} is {repr(words)[:60]}, but others are lists of words: pass one or the other."
-            )
-        try:
-            rows.append(to_strings(words))
-        except ValueError as error:
-            raise ValueError(f"In the words of text {index}, {str(error).replace('text', 'word', 1)}") from None
-    return rows
+            raise ValueError(f"text {index} is {repr(words)[:60]}, but others are lists of words.")
+    return list(map(to_strings, x))
 
 
 def to_strings(texts):
     """A list of str; bytes are decoded as UTF-8, leaving out undecodable ones, as in Google's tokenizer.
 
-    Raises: ValueError naming the first element that is neither str nor bytes, or holds half of a surrogate pair.
+    Raises: ValueError naming the first element that is neither str nor bytes.
     """
-    refuse_bytes(texts)
     texts = list(texts) if isinstance(texts, collections.abc.Sequence) else np.asarray(texts, dtype=object).tolist()
     for index, text in enumerate(texts):
         if not isinstance(text, (str, bytes)):
             raise ValueError(f"text {index} is {repr(text)[:60]}, not a string: leave it out, or write '' for it.")
-    decoded = [text.decode("utf-8", errors="ignore") if isinstance(text, bytes) else text for text in texts]
-    for index, text in enumerate(decoded):
-        if not text.isascii():
-            _refuse_surrogates(text, index)
-    return decoded
-
-
-def refuse_bytes(x):
-    """Raises ValueError for one text in bytes, which would be read as a list of numbers."""
-    if isinstance(x, bytes):
-        raise ValueError(f"Got {repr(x)[:60]}, which is bytes: one text is a string, text.decode('utf-8').")
-
-
-def _refuse_surrogates(text, index):
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"text {index} has the lone surrogate {text[error.start]!a} at character {error.start}, which is no "
-            "character: text.encode('utf-8', 'replace').decode() replaces it."
-        ) from None
+    return [text.decode("utf-8", errors="ignore") if isinstance(text, bytes) else text for text in texts]
 
 
 def is_text_dataset(x):
@@ -149,36 +103,19 @@ def has_columns(x):
 def columns_of(x):
     """The columns of rows of texts, each a list of str; None if `x` is single texts.
 
-    Raises: ValueError naming the row that has no text or another number of texts.
+    Raises: ValueError naming the row that is no tuple: two lists of strings may be two columns, two rows, or two texts
+        that are split into words.
     """
     if has_columns(x):
         columns = list(np.asarray(x, dtype=object).T) if hasattr(x, "ndim") else x
     elif isinstance(x, list) and any(map(is_texts, x)):
         for index, row in enumerate(x):
-            # Two lists of strings may be two columns or two rows: it is not clear which.
-            if not isinstance(row, tuple) or len(row) != len(x[0]):
+            if not isinstance(row, tuple):
                 raise ValueError(
-                    f"row {index} is {repr(row)[:60]}, but row 0 is {repr(x[0])[:60]}: give a tuple of columns, "
-                    "(anchors, positives), or a list of tuples, [(anchor, positive), ...], all of the same length."
+                    f"row {index} is {repr(row)[:60]}, neither a string nor a tuple: give a tuple of columns, (firsts, "
+                    "seconds), or a list of tuples, [(first, second), ...]."
                 )
         columns = zip(*x, strict=True)
     else:
         return None
-    return checked_columns(columns)
-
-
-def checked_columns(columns):
-    """Columns of texts as lists of str. Raises ValueError naming the column and the row that is wrong."""
-    found = []
-    for number, column in enumerate(columns):
-        try:
-            found.append(to_strings(column))
-        except ValueError as error:
-            raise ValueError(f"Column {number}: {error}") from None
-    for number, column in enumerate(found):
-        if len(column) != len(found[0]):
-            raise ValueError(
-                f"Column {number} has {len(column):,} texts, but column 0 has {len(found[0]):,}: each row needs a text "
-                "in every column."
-            )
-    return found
+    return list(map(to_strings, columns))

@@ -38,8 +38,6 @@ def steps_of(x, y=None, sample_weight=None, batch_size=None, steps_per_epoch=Non
             "lists of texts, arrays, a keras.utils.PyDataset, a tf.data.Dataset, or a function from the step to one "
             "of the last two."
         )
-    if found.steps_per_epoch is None:
-        raise ValueError(f"{type(x).__name__} does not know how many batches it has: pass steps_per_epoch.")
     return found
 
 

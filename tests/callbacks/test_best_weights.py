@@ -34,15 +34,3 @@ def test_a_score_that_is_no_number_is_never_the_best():
     assert trained([float("nan"), 0.5, float("nan")])[0] == 2.0
     with pytest.raises(ValueError, match=r"No epoch has a score that is a number: the scores are \[nan\]"):
         trained([float("nan")])
-
-
-def test_a_figure_that_does_not_exist_is_refused():
-    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
-    with pytest.raises(ValueError, match="There is no figure 'val_loss' after the epoch; there are loss"):
-        model.fit(np.ones((2, 1)), np.ones((2, 1)), verbose=0, callbacks=[BestWeights("val_loss")])
-
-
-def test_another_mode_is_refused():
-    with pytest.raises(ValueError, match="mode is 'best', expected 'max' or 'min'"):
-        BestWeights("loss", "best")

@@ -22,22 +22,14 @@ def test_published_sizes_have_the_published_parameters(name, parameters):
     "fields, message",
     [
         ({"hidden_size": 770}, "770 is not a multiple of num_heads 12"),
-        ({"num_layers": 0}, "num_layers must be an integer of at least 1, not 0"),
-        ({"hidden_dropout_rate": 1.0}, "hidden_dropout_rate"),
-        ({"activation": "swishes"}, "'swishes' is unknown"),
-        ({"vocabulary_size": 3.5}, "vocabulary_size must be an integer"),
+        ({"num_layers": 0}, "num_layers must be a whole number from 1 to 16,777,216, not 0"),
+        ({"vocabulary_size": 3.5}, "vocabulary_size must be a whole number"),
         ({"pad_id": 99, "vocabulary_size": 99}, "pad_id 99"),
-        ({"layer_norm_epsilon": 0}, "layer_norm_epsilon"),
     ],
 )
 def test_impossible_values_are_refused_with_the_reason(fields, message):
     with pytest.raises(ValueError, match=message):
         BertConfig(**fields)
-
-
-def test_unknown_name_lists_the_known_ones():
-    with pytest.raises(ValueError, match=r"bert_huge.*bert_tiny, bert_mini"):
-        BertConfig.from_name("bert_huge")
 
 
 def test_google_s_json_comes_back_as_it_was(tmp_path):
@@ -103,7 +95,7 @@ def test_a_broken_file_is_named(tmp_path, text, message):
 
 def test_another_model_type_is_refused(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "roberta"}')
-    with pytest.raises(ValueError, match="'roberta', expected 'bert'"):
+    with pytest.raises(ValueError, match="model_type 'roberta' is not supported; expected 'bert'"):
         BertConfig.from_huggingface(tmp_path / "config.json")
 
 

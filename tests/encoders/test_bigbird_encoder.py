@@ -312,7 +312,7 @@ def test_a_configuration_that_no_bigbird_has_is_refused(fields, message, tmp_pat
     keys = {ours: theirs for ours, theirs in kbi.BigBirdConfig.optional_keys}
     content = {**CONFIG.to_huggingface(), **{keys[name]: value for name, value in fields.items()}}
     (tmp_path / "config.json").write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=f"config.json: .*{re.escape(message)}"):
+    with pytest.raises(ValueError, match=re.escape(message)):
         kbi.BigBirdConfig.from_huggingface(tmp_path / "config.json")
 
 

@@ -95,11 +95,6 @@ def test_the_paper_s_generators_come_from_their_shares():
     assert found == {"small": (64, 1, 256), "base": (256, 4, 1024), "large": (256, 4, 1024)}
 
 
-def test_another_activation_is_refused(config):
-    with pytest.raises(ValueError, match=r"activation 'relu' is not supported: .*Set activation='gelu'"):
-        kbi.ElectraConfig(**{**config.to_dict(), "activation": "relu"})
-
-
 def test_another_summary_is_refused(config, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({**config.to_huggingface(), "summary_type": "mean"}))
     with pytest.raises(ValueError, match="summary_type 'mean' is not supported; expected 'first'"):

@@ -66,7 +66,10 @@ def test_a_checkpoint_without_its_table_of_tasks_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("fields", "message"),
-    [({"has_task_embedding": "yes"}, "must be True or False, not 'yes'"), ({"num_tasks": 0}, "num_tasks must be an")],
+    [
+        ({"has_task_embedding": "yes"}, "must be True or False, not 'yes'"),
+        ({"num_tasks": 0}, "num_tasks must be"),
+    ],
 )
 def test_impossible_tasks_are_refused(fields, message):
     with pytest.raises(ValueError, match=message):

@@ -211,7 +211,7 @@ def test_blocks_that_are_frozen_get_no_low_rank_updates():
     enable_lora(model, 2)
     assert {weight.path.split("/")[0] for weight in model.trainable_weights} == {"block_2", "pooler", "classifier"}
     freeze_layers(model, 3)
-    with pytest.raises(ValueError, match="All blocks are frozen, so that LoRA has nothing to update"):
+    with pytest.raises(ValueError, match="LoRA needs a rank of at least 1, and blocks that are not frozen"):
         enable_lora(model, 2)
 
 

@@ -281,7 +281,7 @@ def test_texts_are_refused_where_global_tokens_are_given(tokenizer):
 
 def test_another_separator_than_the_tokenizer_s_is_refused(tokenizer):
     config = dataclasses.replace(CONFIG, vocabulary_size=tokenizer.vocabulary_size, sep_id=4)
-    with pytest.raises(ValueError, match=r"separator has the id 2, .* sep_id is 4, .* build the encoder with sep_id=2"):
+    with pytest.raises(ValueError, match="sep_id is 2, but the configuration's is 4: build the encoder with sep_id=2"):
         kbi.MaskedLM(kbi.LongformerEncoder(config), tokenizer=tokenizer)
 
 
@@ -345,7 +345,7 @@ def test_a_configuration_that_no_longformer_has_is_refused(fields, message, tmp_
     names = {"attention_window": "attention_window", "sep_id": "sep_token_id"}
     content = {**CONFIG.to_huggingface(), **{names.get(name, name): value for name, value in fields.items()}}
     (tmp_path / "config.json").write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=f"config.json: .*{re.escape(message)}"):
+    with pytest.raises(ValueError, match=re.escape(message)):
         kbi.LongformerConfig.from_huggingface(tmp_path / "config.json")
 
 

@@ -132,7 +132,7 @@ def test_the_text_vector_of_a_row_that_is_read_from_left_to_right_sees_the_whole
 
 
 def test_a_model_that_reads_one_side_fills_no_masks(small_config):
-    with pytest.raises(ValueError, match="reads left to right and was trained to predict the next token"):
+    with pytest.raises(ValueError, match="reads left_to_right predicts the next token"):
         MaskedLM(BertEncoder(reading("left_to_right", small_config)))
 
 

@@ -74,10 +74,12 @@ def test_every_weight_of_a_stack_has_a_path_of_its_own(small_config):
     assert len(set(paths)) == len(paths)
 
 
-def test_vocabularies_of_different_sizes_are_not_joined(small_config):
+def test_vocabularies_of_different_sizes_and_packed_rows_are_not_joined(small_config):
     other = BertEncoder(dataclasses.replace(small_config, vocabulary_size=59), name="other")
-    with pytest.raises(ValueError, match="vocabularies of 53 and 59 words"):
-        StackedEncoder([BertEncoder(small_config), other])
+    packed = BertEncoder(small_config, packed=True, name="packed")
+    for one in (other, packed):
+        with pytest.raises(ValueError, match="Join encoders of one vocabulary, not packed"):
+            StackedEncoder([BertEncoder(small_config), one])
 
 
 def test_a_pooler_that_an_lstm_replaces_is_not_among_the_weights(small_config):
@@ -86,8 +88,3 @@ def test_a_pooler_that_an_lstm_replaces_is_not_among_the_weights(small_config):
     paths = [weight.path for weight in TextClassifier(StackedEncoder([encoder], bilstm_units=2), 3).weights]
     assert not [path for path in paths if "pooler" in path]
     assert len(paths) == len(set(paths)) == len(encoder.weights) - 2 + 6 + 2  # the LSTM's and the head's
-
-
-def test_packed_encoders_are_not_stacked(small_config):
-    with pytest.raises(ValueError, match="takes no packed rows"):
-        StackedEncoder([BertEncoder(small_config, packed=True)], bilstm_units=2)

@@ -101,7 +101,6 @@ def test_a_head_that_predicts_no_words_keeps_the_start_of_queries(tmp_path):
         ({"untie_r": False}, "untie_r False is not supported; expected True"),
         ({"summary_type": "first"}, "summary_type 'first' is not supported; expected 'last'"),
         ({"d_head": 3}, "d_head 3 is not supported; expected d_model / n_head, 4"),
-        ({"ff_activation": "prelu"}, "ff_activation 'prelu' is unknown"),
     ],
 )
 def test_what_transformers_would_compute_otherwise_is_refused(changes, message, tmp_path):

@@ -57,11 +57,6 @@ def test_attention_dropout_acts_in_training_only():
     assert np.abs(ops.convert_to_numpy(layer(VECTORS, training=True)) - still).max() > 1e-3
 
 
-def test_heads_that_do_not_divide_the_width_are_refused():
-    with pytest.raises(ValueError, match=r"width 6 .* num_heads 4"):
-        MultiHeadSelfAttention(4)(VECTORS)
-
-
 @pytest.mark.parametrize(
     ("direction", "expected"),
     [

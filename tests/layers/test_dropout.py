@@ -51,11 +51,6 @@ def test_the_same_seed_drops_the_same_units():
     np.testing.assert_array_equal(*found)
 
 
-def test_a_rate_of_one_is_refused():
-    with pytest.raises(ValueError, match=r"at least 0 and less than 1, not 1\.0"):
-        Dropout(1.0)
-
-
 def test_units_that_share_a_place_in_the_noise_are_dropped_together():
     kept = masks(Dropout(0.5, noise_shape=(7, 1, 11)), (7, 5, 11))[0]
     np.testing.assert_array_equal(kept, np.broadcast_to(kept[:, :1], (7, 5, 11)))

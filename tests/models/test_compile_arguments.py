@@ -99,8 +99,7 @@ def test_a_loss_in_a_list_or_by_the_output_is_computed_from_logits(model):
 @pytest.mark.parametrize(
     "loss",
     [
-        *("kl_divergence", keras.losses.KLDivergence(), "poisson", "dice", keras.losses.Tversky()),
-        keras.losses.CategoricalGeneralizedCrossEntropy(),
+        *("kl_divergence", keras.losses.KLDivergence(), keras.losses.Tversky()),
     ],
     ids=name_of,
 )
@@ -109,23 +108,18 @@ def test_a_loss_of_probabilities_is_refused(model, loss):
         model.compile("sgd", loss)
 
 
-def test_a_loss_that_could_be_several_is_refused(model):
-    with pytest.raises(ValueError, match="loss 'crossentropy' can be several: give 'sparse_categorical"):
-        model.compile("sgd", "crossentropy")
-
-
 @pytest.mark.parametrize(
     "metric",
     [
-        *("binary_accuracy", "Precision", keras.metrics.Recall(), "TruePositives"),
-        *(keras.metrics.F1Score(threshold=0.5), keras.metrics.FBetaScore(threshold=0.5)),
+        *("binary_accuracy", keras.metrics.Recall(), "TruePositives", keras.metrics.F1Score(threshold=0.5)),
+        *(keras.metrics.KLDivergence(), keras.metrics.SensitivityAtSpecificity(0.5), keras.metrics.BinaryIoU([0])),
     ],
     ids=name_of,
 )
-@pytest.mark.parametrize("argument", ["metrics", "weighted_metrics"])
-def test_a_metric_of_probabilities_is_refused(model, metric, argument):
-    with pytest.raises(ValueError, match="reads probabilities, but the model returns logits, whose threshold is 0"):
-        model.compile("sgd", "binary_crossentropy", **{argument: [metric]})
+def test_a_metric_of_probabilities_is_refused(model, metric):
+    for given in ({"metrics": {"classifier": [metric]}}, {"weighted_metrics": [metric]}):
+        with pytest.raises(ValueError, match="reads probabilities, but the model returns logits, whose threshold is 0"):
+            model.compile("sgd", "binary_crossentropy", **given)
 
 
 def test_a_metric_that_can_read_logits_does(small_tokenizer):
@@ -159,11 +153,6 @@ def test_a_metric_is_computed_from_logits_however_it_is_given(model, metric):
     assert found["sparse_categorical_crossentropy"] == pytest.approx(found["loss"], rel=1e-5)
 
 
-def test_a_metric_of_probabilities_is_refused_by_the_output_too(model):
-    with pytest.raises(ValueError, match=r"precision.* reads probabilities"):
-        model.compile("sgd", "binary_crossentropy", metrics={"classifier": ["precision"]})
-
-
 @pytest.mark.parametrize("metric", ["Accuracy", keras.metrics.MeanIoU(2), keras.metrics.IoU(2, [0])], ids=name_of)
 def test_a_metric_of_numbers_of_classes_is_refused(model, metric):
     if metric == "Accuracy":
@@ -172,10 +161,12 @@ def test_a_metric_of_numbers_of_classes_is_refused(model, metric):
         model.compile("sgd", model.loss, metrics=[metric])
 
 
-@pytest.mark.parametrize("metric", ["categorical_accuracy", keras.metrics.OneHotIoU(2, [0])], ids=name_of)
+@pytest.mark.parametrize(
+    "metric", ["categorical_accuracy", keras.metrics.OneHotIoU(2, [0]), keras.metrics.F1Score()], ids=name_of
+)
 def test_a_metric_of_one_hot_labels_beside_numbers_of_classes_is_refused(model, metric):
     """Keras' figure is 0 whatever is predicted."""
-    with pytest.raises(ValueError, match="reads one-hot labels, but the loss takes the number of a class"):
+    with pytest.raises(ValueError, match="reads one-hot labels, but the loss takes the numbers of classes"):
         model.compile("sgd", model.loss, metrics=[metric])
     model.compile("sgd", "categorical_crossentropy", metrics=[metric])
 
@@ -184,7 +175,7 @@ def test_a_metric_of_one_hot_labels_beside_numbers_of_classes_is_refused(model, 
 def test_a_metric_of_the_largest_logit_is_refused_where_a_text_may_have_no_class(small_tokenizer, metric):
     config = revealing_config(small_tokenizer, max_length=12)
     model = kbi.TextClassifier(kbi.BertEncoder(config), 2, tokenizer=small_tokenizer, multi_label=True)
-    with pytest.raises(ValueError, match="takes the class with the largest logit of each text"):
+    with pytest.raises(ValueError, match="takes the largest logit of a text, but with multi_label"):
         model.compile("sgd", model.loss, weighted_metrics=[metric])
 
 
@@ -210,22 +201,6 @@ def test_a_metric_that_reads_logits_already_stays_the_same_object(model):
     model.compile("sgd", model.loss, metrics=[entropy], **QUICK_STEPS)
     found = model.evaluate(TEXTS, NUMBERS, verbose=0, return_dict=True)
     assert float(entropy.result()) == pytest.approx(found[entropy.name], rel=1e-5)
-
-
-def test_an_auc_of_three_classes_is_refused(small_tokenizer):
-    config = revealing_config(small_tokenizer, max_length=12)
-    model = kbi.TextClassifier(kbi.BertEncoder(config), 3, tokenizer=small_tokenizer)
-    model.compile("sgd", model.loss, metrics=[keras.metrics.AUC()])
-    with pytest.raises(ValueError, match="is defined for two classes, or for a 0 or 1 for each class"):
-        model.fit(TEXTS, NUMBERS, verbose=0)
-
-
-def test_names_of_classes_with_a_loss_of_one_hot_labels_are_refused_with_the_loss_that_takes_them(model):
-    model.compile("sgd", "categorical_crossentropy")
-    with pytest.raises(
-        ValueError, match=r"names of classes or their numbers, but the loss .* 'sparse_categorical_crossentropy'"
-    ):
-        model.fit(TEXTS, ["0", "1", "0", "1"], verbose=0)
 
 
 @pytest.mark.parametrize("kind", ["TextClassifier", "TokenClassifier"])
@@ -264,14 +239,8 @@ def test_accuracy_of_numbers_is_refused(small_tokenizer, arguments):
     """Keras takes it for the binary accuracy: 0.42 where the stars of reviews are 1, 3 and 5."""
     config = revealing_config(small_tokenizer, max_length=12)
     regressor = kbi.TextRegressor(kbi.BertEncoder(config), tokenizer=small_tokenizer)
-    with pytest.raises(ValueError, match=r"The metric 'acc.*' counts classes, but a TextRegressor returns numbers"):
+    with pytest.raises(ValueError, match=r"acc.* counts classes, but the model returns numbers"):
         regressor.compile(optimizer="adam", loss="mse", **arguments)
-
-
-@pytest.mark.parametrize("metric", [keras.metrics.F1Score(), keras.metrics.TopKCategoricalAccuracy()], ids=name_of)
-def test_an_object_that_needs_one_hot_labels_is_refused_with_the_name_that_does_not(model, metric):
-    with pytest.raises(ValueError, match=r"reads one-hot labels.*give 'accuracy' or 'f1_score'"):
-        model.compile("sgd", model.loss, metrics=[metric])
 
 
 def test_the_binary_accuracy_of_several_classes_is_of_the_signs_of_their_logits(small_tokenizer):
@@ -293,19 +262,22 @@ HEADS = {
 @pytest.mark.parametrize(
     ("head", "loss", "message"),
     [
-        (
-            "embedder",
-            "mse",
-            "mse takes other labels than a TextEmbedder has: give one of keras_bert_impl",
-        ),
         ("embedder", keras.losses.CosineSimilarity(), "cosine_similarity takes other labels than a TextEmbedder has"),
         (
             "answerer",
             "sparse_categorical_crossentropy",
             "takes other labels than a QuestionAnswerer has: leave loss out",
         ),
-        ("regressor", "sparse_categorical_crossentropy", "one class for each row.* give 'mean_squared_error'"),
-        ("several", "sparse_categorical_crossentropy", "one class for each row.* give 'binary_crossentropy'"),
+        (
+            "regressor",
+            "sparse_categorical_crossentropy",
+            "takes other labels than a TextRegressor has: give 'mean_squared_error'",
+        ),
+        (
+            "several",
+            "sparse_categorical_crossentropy",
+            "takes other labels than a TextClassifier has: give 'binary_crossentropy'",
+        ),
     ],
 )
 def test_a_loss_for_another_head_is_refused_with_the_loss_to_give(small_tokenizer, head, loss, message):
@@ -320,7 +292,7 @@ def test_a_loss_for_another_head_is_refused_with_the_loss_to_give(small_tokenize
 @pytest.mark.parametrize("loss", ["binary_crossentropy", "mse"])
 def test_numbers_of_classes_beside_a_loss_of_a_number_for_each_class_are_refused(model, loss):
     model.compile("adam", loss)
-    for labels in (NUMBERS, NUMBERS.tolist()):
+    for labels in (NUMBERS, NUMBERS.tolist(), ["0", "1", "0", "1"]):
         with pytest.raises(ValueError, match="takes a number for each class of a row: compile with 'sparse_cat"):
             model.fit(TEXTS, labels, verbose=0)
     model.fit(TEXTS, ONE_HOT, verbose=0)

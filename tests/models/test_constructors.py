@@ -72,20 +72,6 @@ def test_sizes_may_be_integers_of_numpy(tmp_path):
     assert (loaded.num_classes, loaded.encoder.config) == (3, encoder.config)
 
 
-@pytest.mark.parametrize("count", [0, 2.0, True, "2"])
-@pytest.mark.parametrize("kind", ["TextClassifier", "TokenClassifier", "FeatureTagger"])
-def test_what_is_no_number_of_classes_is_refused(kind, count, small_config):
-    with pytest.raises(ValueError, match="num_classes must be a whole number of at least 1, not"):
-        getattr(kbi, kind)(kbi.BertEncoder(small_config), count)
-
-
-def test_an_option_of_the_constructor_is_refused_in_a_call(small_config):
-    encoder = kbi.BertEncoder(small_config)
-    rows = {name: np.ones((1, 4), "int32") for name in encoder.input}
-    with pytest.raises(TypeError, match=r"takes no return_attention; .* BertEncoder\(config, return_attention=True\)"):
-        encoder(rows, return_attention=True)
-
-
 @every_backend
 @pytest.mark.filterwarnings("ignore:.* has no values for classifier")
 def test_the_first_model_that_is_opened_gets_the_head_of_all_later_ones(directory):
@@ -96,9 +82,3 @@ def test_the_first_model_that_is_opened_gets_the_head_of_all_later_ones(director
 
     weight_shapes.cache_clear()
     np.testing.assert_array_equal(head(), head())
-
-
-def test_a_set_of_class_names_is_refused(small_tokenizer):
-    encoder = kbi.BertEncoder(kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7))
-    with pytest.raises(ValueError, match="class_names is a set, which has no order: pass sorted"):
-        kbi.TextClassifier(encoder, 2, class_names={"good", "bad"})

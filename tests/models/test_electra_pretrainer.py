@@ -262,20 +262,6 @@ def test_packed_rows_give_the_loss_of_their_sequences(config, small_tokenizer, b
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_equal_seeds_give_equal_runs(config, small_tokenizer, batch):
-    config = dataclasses.replace(config, hidden_dropout_rate=0.1)
-    models = [build(config, small_tokenizer) for _ in range(2)]
-    found = []
-    for model in models:
-        keras.utils.set_random_seed(5)
-        model = build(config, small_tokenizer)
-        for _ in range(2):
-            model.train_on_batch(batch, LABELS)
-        found.append(as_arrays(model.weights))
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_the_detection_loss_forgets_padding_and_large_logits_stay_finite():
     arrays = (
         np.array([[1.0, 0.0, 1.0]], "float32"),

@@ -1,6 +1,5 @@
 import keras
 import numpy as np
-import pytest
 
 import keras_bert_impl as kbi
 from keras_bert_impl.models.feature_tagger import FEATURES
@@ -80,11 +79,3 @@ def test_saved_and_loaded_it_gives_the_same(tmp_path):
     again = kbi.FeatureTagger.from_pretrained(tmp_path)
     assert again.class_names == ["O", "B", "I"]
     np.testing.assert_allclose(again.predict_on_batch(make_rows()), tagger.predict_on_batch(make_rows()), atol=1e-6)
-
-
-def test_unknown_features_and_too_few_layers_are_refused():
-    with pytest.raises(ValueError, match=r"features 'top' are unknown; known are embeddings, .*weighted_sum_all"):
-        kbi.FeatureTagger(make_encoder(), 3, "top")
-    shallow = kbi.BertEncoder(kbi.BertConfig(29, hidden_size=6, num_layers=2, num_heads=2, intermediate_size=7))
-    with pytest.raises(ValueError, match="take more layers than the encoder's 2"):
-        kbi.FeatureTagger(shallow, 3, "concat_last_four")

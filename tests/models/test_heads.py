@@ -166,7 +166,7 @@ def test_pooling_is_the_formula_and_forgets_padding(pooling, small_config, rows)
 
 
 def test_an_unknown_pooling_is_refused(small_config):
-    with pytest.raises(ValueError, match="pooling 'median' is unknown; known are cls, mean, max, last_four"):
+    with pytest.raises(ValueError, match="pooling 'median': give one of cls, mean, max, last_four"):
         kbi.TextEmbedder(kbi.BertEncoder(small_config), pooling="median")
 
 

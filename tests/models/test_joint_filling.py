@@ -75,13 +75,6 @@ def test_several_texts_are_filled_as_each(model):
         assert len(filled) == 3
 
 
-def test_a_text_without_a_mask_or_a_k_too_large_is_refused(model):
-    with pytest.raises(ValueError, match=r"no \[MASK\] in the text 'red rain'"):
-        model.fill_mask("red rain", together=True)
-    with pytest.raises(ValueError, match="top_k is 25, expected 1 to 24"):
-        model.fill_mask(TEXT, top_k=25, together=True)
-
-
 @pytest.mark.parametrize(
     ("text", "tokens", "expected"),
     [

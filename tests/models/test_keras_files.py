@@ -189,14 +189,6 @@ def test_an_encoder_of_the_user_s_own_is_saved(small_config, tmp_path):
         np.testing.assert_array_equal(keras.ops.convert_to_numpy(found), keras.ops.convert_to_numpy(expected))
 
 
-@pytest.mark.parametrize("kind", ["BertEncoder", "TextClassifier", "TextEmbedder"])
-def test_clone_model_is_refused_with_what_makes_a_copy(kind, small_config):
-    model = MODELS[kind](kbi.BertEncoder(small_config))
-    with pytest.raises(ValueError, match=rf"makes it a {kind}: type\(model\).from_config\(model.get_config\(\)\)"):
-        keras.models.clone_model(model)
-    assert type(type(model).from_config(model.get_config())) is type(model)
-
-
 @every_backend
 @pytest.mark.parametrize("first", full_but(["keras_bert_impl", "keras"], "keras_bert_impl"))
 def test_a_program_that_only_imports_the_package_finds_its_classes(first, small_config, small_batch, tmp_path):

@@ -89,39 +89,3 @@ def test_a_model_made_in_the_scope_of_a_strategy_is_fitted_outside_it(kind, smal
     assert np.isfinite(model.evaluate(*data, batch_size=3, verbose=0)).all()
     if ask:
         assert len(ask(model)) == len(TEXTS)
-
-
-TAKES_ROWS = {
-    "call": lambda model, x: model(x),
-    "train": lambda model, x: model.train_on_batch(x, np.array([1])),
-    "test": lambda model, x: model.test_on_batch(x, y=np.array([1])),
-    "predict": lambda model, x: model.predict_on_batch(x),
-}
-
-
-@every_backend
-@pytest.mark.parametrize("method", TAKES_ROWS)
-def test_what_takes_rows_of_ids_names_what_takes_texts(small_tokenizer, method):
-    model = kbi.TextClassifier(encoder(), tokenizer=small_tokenizer, num_classes=2)
-    for x in (["the cat"], "the cat", np.array(["the cat"]), (["the cat"], ["rain"])):
-        with pytest.raises(ValueError, match=r"takes rows of ids, .*model\.rows\(texts\) makes them; fit, evaluate"):
-            TAKES_ROWS[method](model, x)
-    assert np.size(TAKES_ROWS[method](model, model.rows(["the cat"])))
-
-
-ASKED_ONE_TEXT = {
-    "TextClassifier": lambda model, text: model.classify(text),
-    "TokenClassifier": lambda model, text: model.tag(text),
-    "QuestionAnswerer": lambda model, text: model.answer("a dog", text),
-    "MaskedLM": lambda model, text: model.fill_mask(text),
-    "TextEmbedder": lambda model, text: model.similarity("a dog", text),
-    "Reranker": lambda model, text: model.rank(text, ["a dog"]),
-}
-
-
-@pytest.mark.parametrize("kind", ASKED_ONE_TEXT)
-def test_one_text_in_bytes_is_no_list_of_numbers(small_tokenizer, kind):
-    arguments = CASES.get(kind, ({},))[0]
-    model = getattr(kbi, kind)(encoder(), tokenizer=small_tokenizer, **arguments)
-    with pytest.raises(ValueError, match=r"Got b'the cat', which is bytes: one text is a string, text\.decode"):
-        ASKED_ONE_TEXT[kind](model, b"the cat")

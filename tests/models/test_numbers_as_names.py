@@ -92,13 +92,13 @@ def test_the_weight_of_a_class_is_that_of_its_number(small_tokenizer):
     model = classifier(small_tokenizer, [1, 0])
     model.fit(TEXTS[:2], [1, 0], class_weight={1: 1.0, "0": 0.0}, epochs=60, verbose=0)
     assert answers_of(model)[0] == "1"
-    with pytest.raises(ValueError, match=r"class_weight has 2, which is not one of the classes 1, 0\."):
+    with pytest.raises(ValueError, match=r"class_weight is 2, which is not one of the classes 1, 0\."):
         model.fit(TEXTS, [1, 0, 1, 0], class_weight={2: 1.0})
 
 
 def test_a_number_that_is_no_name_is_refused(small_tokenizer):
     model = classifier(small_tokenizer, [1, 2, 3])
-    with pytest.raises(ValueError, match=r"labels\[3\] is 0, .* the classes 1, 2, 3.*not its position"):
+    with pytest.raises(ValueError, match=r"labels\[3\] is 0, .* the classes 1, 2, 3"):
         model.fit(TEXTS, [1, 2, 3, 0], verbose=0)
 
 
@@ -107,12 +107,7 @@ def test_where_the_names_are_words_or_positions_a_number_is_a_position():
     assert named_by_numbers(["False", "True"]) == named_by_numbers(["0", "1", "other"]) == {}
     assert named_by_numbers(["True", "False"]) == {1: 0, 0: 1}
     assert numbers_of_names([1, 0], ["bad", "good"]) == [1, 0]
-    assert numbers_of_names(numbers_of_names([1, 0], ["1", "0"]), ["1", "0"]).tolist() == [0, 1]  # once is enough
-
-
-def test_equal_names_are_refused(small_tokenizer):
-    with pytest.raises(ValueError, match="class_names has 'a' twice: each class needs a name of its own"):
-        classifier(small_tokenizer, ["a", "b", "a"])
+    assert numbers_of_names([1, 0], ["1", "0"]) == [0, 1]
 
 
 def test_names_of_a_checkpoint_in_another_order_move_its_classes(small_tokenizer, tmp_path):

@@ -196,8 +196,3 @@ def test_it_learns_and_is_saved_with_its_options(tmp_path):
     np.testing.assert_allclose(
         again.predict_on_batch(rows)["masked_lm_logits"], model.predict_on_batch(rows)["masked_lm_logits"], atol=1e-5
     )
-
-
-def test_other_families_learn_no_permuted_words():
-    with pytest.raises(ValueError, match="A BERT learns no permuted words, as MPNet and XLNet do: leave permuted out"):
-        kbi.Pretrainer(kbi.BertEncoder(CONFIGS["Bert"]), permuted=OPTIONS)

@@ -57,7 +57,7 @@ def test_a_text_that_stands_alone_belongs_to_each_of_the_others(model):
 
 
 def test_questions_and_contexts_that_are_not_a_tuple_are_told_to_be_one(model):
-    with pytest.raises(ValueError, match=r"takes questions and contexts, .* \(questions, contexts\)"):
+    with pytest.raises(ValueError, match=r"got single texts: pass a tuple of two columns, \(questions, contexts\)"):
         model.fit(QUESTIONS, [CONTEXT] * 2, ANSWERS)
 
 
@@ -104,15 +104,8 @@ def test_every_form_of_an_answer_means_the_same():
 @pytest.mark.parametrize(
     "answers, message",
     [
-        ([("red", 3), None], r"answers\[0\] is 'red' at character 3, where .*: it begins at character 35"),
-        ([None, ("blue", 3)], r"answers\[1\] is 'blue' at character 3.*: the context does not hold it"),
+        ([("red", 3), None], r"answers\[0\] is 'red' at character 3, where the context has ' ca'"),
         ([("red", -48), None], r"answers\[0\] is 'red' at character -48"),
-        ([None], "2 questions but 1 answers"),
-        ([(35, "red"), None], r"answers\[0\] is \"\(35, 'red'\)\": give \(text, position of its first character"),
-        (["red", None], r"answers\[0\] is 'red': give \(text, position of its first character"),
-        ([("red", 35), float("nan")], r"answers\[1\] is 'nan': give \(text, position"),
-        ([("red", float("nan")), None], r"answers\[0\] is .* give \(text, position"),
-        ([{"text": "red"}, None], r"answers\[0\] has text, expected text and answer_start"),
     ],
 )
 def test_answers_that_do_not_stand_in_their_context_are_refused_with_the_row(model, answers, message):
@@ -123,7 +116,7 @@ def test_answers_that_do_not_stand_in_their_context_are_refused_with_the_row(mod
 def test_a_question_weighs_what_it_is_given_in_each_of_its_windows(model):
     rows = model.row_maker.labelled((QUESTIONS, [LONG, "the cat"]), [None, None], [0.5, 2])
     assert rows.weights.tolist() == [0.5] * (len(rows) - 1) + [2.0] and len(rows) > 4
-    with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\), expected \(2,\), one for each question"):
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\), expected \(2,\), one for each row"):
         model.fit((QUESTIONS, [LONG] * 2), [None] * 2, sample_weight=[1, 2, 3], verbose=0)
 
 
@@ -144,13 +137,6 @@ def test_the_threshold_is_kept_in_every_kind_of_file(model, tmp_path):
 def test_rows_have_their_questions_in_order(small_tokenizer):
     rows = question_rows(small_tokenizer, questions_of(QUESTIONS, [LONG] * 2), 24)
     assert rows.source.question == sorted(rows.source.question) and set(rows.source.question) == {0, 1}
-
-
-def test_what_cannot_be_asked_is_refused(model):
-    with pytest.raises(ValueError, match="top_k is 0, expected at least 1"):
-        model.answer("is it", CONTEXT, top_k=0)
-    with pytest.raises(ValueError, match="2 questions but 1 contexts"):
-        model.answer(QUESTIONS, [CONTEXT])
 
 
 def test_batches_of_a_loader_have_the_windows_of_lists(model):

@@ -54,16 +54,13 @@ def test_several_queries_have_texts_of_their_own(reranker):
     assert [len(one) for one in found] == [1, 0, 3]
     for match, alone in zip(found[2], reranker.rank(QUERY, TEXTS[1:]), strict=True):
         assert match[:2] == alone[:2] and match.score == pytest.approx(alone.score, abs=1e-6)
-    with pytest.raises(ValueError, match="2 queries, but 3 lists of texts"):
+    with pytest.raises(ValueError, match="zip"):
         reranker.rank(["the cat", "a dog"], lists)
-    with pytest.raises(ValueError, match="Got one text where texts were expected"):
-        reranker.rank("the cat", "a dog")
+    for query, texts in (("the cat", "a dog"), (["the cat", "a dog"], ["a cat", "dog"])):
+        with pytest.raises(ValueError, match="Got one text instead of a list of texts"):
+            reranker.rank(query, texts)
     assert reranker.rank("the cat", iter(TEXTS)) == reranker.rank("the cat", TEXTS)
-    with pytest.raises(ValueError, match="There is no text to score"):
-        reranker.rank("the cat", [])
-    with pytest.raises(ValueError, match="top_k is 0"):
-        reranker.rank("the cat", TEXTS, top_k=0)
-    with pytest.raises(ValueError, match=r"Reranker takes queries and texts, but got single texts"):
+    with pytest.raises(ValueError, match="Reranker got single texts"):
         reranker.predict(TEXTS)
 
 
@@ -182,7 +179,7 @@ def test_a_split_for_validation_divides_queries_and_not_their_pairs(reranker, mo
 
 def test_grades_beyond_one_are_refused_by_the_cross_entropy_alone(reranker):
     pairs = ([QUERY] * 2, TEXTS[:2])
-    with pytest.raises(ValueError, match=r"labels\[1\] is 3, but the cross-entropy takes a relevance from 0 to 1"):
+    with pytest.raises(ValueError, match=r"labels\[1\] is 3.*, but the cross-entropy takes a relevance from 0 to 1"):
         reranker.fit(pairs, [0, 3], verbose=0)
     reranker.compile("sgd", "mean_squared_error", **QUICK_STEPS)
     reranker.fit(pairs, [-4.5, 3], verbose=0)
@@ -234,16 +231,6 @@ def test_scores_are_those_of_sentence_transformers_in_both_directions(score_acti
         again = kbi.Reranker.from_pretrained(tmp_path / f"theirs{number}")
         assert again.score_activation == score_activation and again.sequence_length == 24
         np.testing.assert_allclose(again.scores(QUERY, texts), expected, atol=1e-5)
-
-
-@once
-def test_a_query_without_texts_and_a_text_that_is_missing_are_refused(reranker):
-    with pytest.raises(ValueError, match=r"query=None, texts=.*: pass a query and a list of texts"):
-        reranker.rank(None, ["a text"])
-    with pytest.raises(ValueError, match="query='which', texts=None: pass a query and a list of texts"):
-        reranker.rank("which", None)
-    with pytest.raises(ValueError, match="text 1 is None, not a string: leave it out, or write '' for it"):
-        reranker.rank("which", ["a text", None])
 
 
 @once

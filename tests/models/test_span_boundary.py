@@ -79,11 +79,3 @@ def test_the_checkpoint_opens_here_whole_and_in_transformers_without_the_head(sm
     again = kbi.Pretrainer.from_pretrained(tmp_path, next_sentence=False, span_boundary=True)
     for name, array in again.predict_on_batch(batch).items():
         np.testing.assert_allclose(array, ours[name], atol=1e-6, err_msg=name)
-
-
-def test_a_keras_file_keeps_the_head(small_config, batch, tmp_path):
-    model = build(small_config)
-    model.save(tmp_path / "model.keras")
-    reloaded = keras.saving.load_model(tmp_path / "model.keras")
-    ours, theirs = (each.predict_on_batch(batch)["span_boundary_logits"] for each in (model, reloaded))
-    np.testing.assert_allclose(ours, theirs, atol=1e-6)

@@ -6,7 +6,6 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
-from reference_models import open_in_transformers, outputs_of, random_model
 from tiers import every_backend, on
 
 from keras_bert_impl import BertConfig, BertEncoder, TextClassifier, batching
@@ -15,16 +14,6 @@ from keras_bert_impl.optimization import BertAdamW
 TEXTS = ["the cat is good", "the dog is bad", "a good mat", "bad rain", "red cats sat"]
 PAIRS = (["the cat sat", "a dog", "rain"], ["on a mat", "ran in the red rain", "is good"])
 LABELS = np.array([1, 0, 1, 0, 2])
-
-
-class Series:
-    """The part of the interface of pandas' Series that counts: a dtype and conversion to an array."""
-
-    def __init__(self, texts):
-        self.dtype, self.texts = np.dtype(object), texts
-
-    def __array__(self, dtype=None, copy=None):
-        return np.array(self.texts, dtype=dtype)
 
 
 @pytest.fixture
@@ -52,20 +41,6 @@ def make_classifier(config, tokenizer):
     model = TextClassifier(BertEncoder(config), 3, tokenizer=tokenizer, class_names=names)
     model.compile(optimizer=BertAdamW(1e-2), loss=model.loss, metrics=["accuracy"], **QUICK_STEPS)
     return model
-
-
-@pytest.mark.parametrize(
-    "convert",
-    [tuple, np.array, lambda texts: np.array(texts, object), lambda texts: np.array(texts, "S"), Series],
-    ids=["tuple", "array", "object array", "array of bytes", "series"],
-)
-def test_texts_may_come_in_any_sequence(convert, classifier):
-    np.testing.assert_array_equal(classifier.predict(convert(TEXTS), verbose=0), classifier.predict(TEXTS, verbose=0))
-
-
-def test_texts_give_what_their_ids_give(classifier):
-    by_ids = classifier.predict(classifier.rows(TEXTS), verbose=0)
-    np.testing.assert_allclose(classifier.predict(TEXTS, verbose=0), by_ids, atol=1e-6)
 
 
 def test_one_string_is_one_text(classifier):
@@ -121,22 +96,14 @@ def test_a_list_of_pairs_is_a_row_for_each_pair(classifier):
     "texts",
     [
         [["the", "cat"], ["a", "dog"]],
-        [["the", "cat", "sat"], ["a", "dog", "ran"]],
-        [("the cat", "sat", "on")],
-        [np.array(["the cat"]), np.array(["sat"])],
         [("the cat", "sat"), ["a dog", "ran"]],
     ],
-    ids=["words", "columns in a list", "triples", "arrays", "a list among tuples"],
+    ids=["words or columns", "a list among tuples"],
 )
 def test_lists_that_may_be_words_or_pairs_are_refused(texts, classifier):
     for call in (classifier.predict, classifier.rows, lambda x: classifier.fit(x, [0] * len(x))):
-        with pytest.raises(ValueError, match=r"neither a string nor a pair\. Pairs are a tuple of two columns"):
+        with pytest.raises(ValueError, match="neither a string nor a tuple: give a tuple of columns"):
             call(texts)
-
-
-def test_a_missing_text_of_a_pair_is_named(classifier):
-    with pytest.raises(ValueError, match="text 1 is None"):
-        classifier.predict([("the cat", "sat"), ("a dog", None)])
 
 
 def test_arguments_by_place_are_those_of_keras(classifier):
@@ -184,14 +151,6 @@ def test_validation_data_may_be_a_list_and_has_its_own_batch_size(classifier, mo
     monkeypatch.setattr(batching, "pack_rows", kept)
     classifier.fit(TEXTS, LABELS, validation_data=[TEXTS[:3], LABELS[:3]], validation_batch_size=1, verbose=0)
     assert set(sizes) == {5, 1}
-    with pytest.raises(ValueError, match="validation_data holds texts without labels"):
-        classifier.fit(TEXTS, LABELS, validation_data=TEXTS, verbose=0)
-
-
-def test_validation_data_may_hold_texts(classifier):
-    history = classifier.fit(TEXTS, LABELS, validation_data=(TEXTS[:3], LABELS[:3]), verbose=0).history
-    expected = classifier.evaluate(TEXTS[:3], LABELS[:3], verbose=0, return_dict=True)
-    np.testing.assert_allclose(history["val_loss"], [expected["loss"]], rtol=1e-5)
 
 
 def test_a_dataset_of_texts_trains_as_the_texts_do(config, small_tokenizer):
@@ -209,29 +168,6 @@ def test_a_dataset_of_texts_trains_as_the_texts_do(config, small_tokenizer):
     for weight, other in zip(by_dataset.get_weights(), by_list.get_weights(), strict=True):
         np.testing.assert_allclose(weight, other, atol=1e-6)
     assert max(np.abs(a - b).max() for a, b in zip(by_list.get_weights(), before, strict=True)) > 1e-3
-
-
-@pytest.mark.parametrize("known_size", [True, False])
-def test_a_dataset_of_texts_predicts_in_order(known_size, classifier):
-    tf = pytest.importorskip("tensorflow")
-    dataset = tf.data.Dataset.from_tensor_slices(TEXTS).batch(2)
-    dataset = dataset if known_size else dataset.filter(lambda batch: True)
-    found = classifier.predict(dataset, verbose=0)
-    np.testing.assert_allclose(found, classifier.predict(TEXTS, verbose=0), atol=1e-5)
-
-
-def test_a_dataset_of_pairs_is_a_dataset_of_rows(classifier):
-    tf = pytest.importorskip("tensorflow")
-    dataset = tf.data.Dataset.from_tensor_slices((PAIRS, LABELS[:3])).batch(2)
-    found = classifier.evaluate(dataset, verbose=0, return_dict=True)
-    expected = classifier.evaluate(PAIRS, LABELS[:3], verbose=0, return_dict=True)
-    np.testing.assert_allclose(found["loss"], expected["loss"], rtol=1e-4)
-
-
-def test_a_dataset_that_is_not_batched_is_refused(classifier):
-    tf = pytest.importorskip("tensorflow")
-    with pytest.raises(ValueError, match=r"\.batch\("):
-        classifier.fit(tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)), verbose=0)
 
 
 def test_texts_longer_than_the_sequence_are_cut_to_it(config, small_tokenizer):
@@ -262,37 +198,15 @@ def test_texts_that_are_cut_are_counted_once_a_call(config, small_tokenizer):
         model.rows(["the cat sat on a mat in rain ."])  # 11 with [CLS] and [SEP]
 
 
-def test_pairs_that_are_cut_are_counted(classifier):
-    with pytest.warns(UserWarning, match="1 of 2 texts have more than 11 tokens"):
-        classifier.rows((["the cat sat on", "the cat sat on a"], ["a mat in rain", "mat in rain ."]))
-
-
-@pytest.mark.parametrize("sequence_length", [-3, 0, 2, 4.5])
-def test_a_sequence_without_room_for_a_token_is_refused(sequence_length, config, small_tokenizer):
-    with pytest.raises(ValueError, match=f"sequence_length must be .* at least 3, .* not {sequence_length}"):
-        TextClassifier(BertEncoder(config), 3, tokenizer=small_tokenizer, sequence_length=sequence_length)
-
-
 def test_a_sequence_longer_than_the_position_table_is_refused(config, small_tokenizer):
     with pytest.raises(ValueError, match=r"sequence_length 12 .* max_length 11"):
         TextClassifier(BertEncoder(config), 3, tokenizer=small_tokenizer, sequence_length=12)
 
 
-def test_texts_without_a_tokenizer_are_refused(config):
-    model = TextClassifier(BertEncoder(config), 3)
-    with pytest.raises(ValueError, match="was given text but has no tokenizer"):
-        model.predict(TEXTS)
-
-
-def test_one_string_is_not_a_training_set(classifier):
-    with pytest.raises(ValueError, match="pass a list of strings"):
-        classifier.fit("the cat is good", LABELS)
-
-
-@pytest.mark.parametrize("texts", [[*TEXTS[:4], None], [*TEXTS[:4], float("nan")]])
+@pytest.mark.parametrize("texts", [[*TEXTS[:4], None], [*PAIRS[:1], [*TEXTS[:2], float("nan")]]])
 def test_a_missing_text_is_named(texts, classifier):
-    with pytest.raises(ValueError, match=r"text 4 .* (None|nan)"):
-        classifier.predict(texts, verbose=0)
+    with pytest.raises(ValueError, match=r"text (4 is None|2 is nan)"):
+        classifier.predict(texts if len(texts) > 2 else tuple(texts), verbose=0)
 
 
 def test_a_tokenizer_with_more_words_than_the_embedding_is_refused(config, small_tokenizer):
@@ -301,16 +215,10 @@ def test_a_tokenizer_with_more_words_than_the_embedding_is_refused(config, small
         TextClassifier(encoder, 3, tokenizer=small_tokenizer)
 
 
-def test_a_text_and_a_missing_name_are_no_class_names(config):
-    with pytest.raises(ValueError, match="class_names is 'ab', one text: pass a list of names"):
-        TextClassifier(BertEncoder(config), 2, class_names="ab")
-    with pytest.raises(ValueError, match=r"class_names\[1\] is nan: a row without a label has no class"):
-        TextClassifier(BertEncoder(config), 2, class_names=np.array(["good", np.nan], dtype=object))
-
-
-def test_class_names_of_another_number_are_refused(config):
-    with pytest.raises(ValueError, match="2 class_names for num_classes 3"):
-        TextClassifier(BertEncoder(config), 3, class_names=["bad", "good"])
+@pytest.mark.parametrize("names", [["bad", "good"], ["bad", "good", "bad"], {"a", "b", "c"}, "abc"])
+def test_class_names_that_are_not_so_many_different_ones_in_order_are_refused(names, config):
+    with pytest.raises(ValueError, match="class_names has to be a list of 3 different names"):
+        TextClassifier(BertEncoder(config), 3, class_names=names)
 
 
 @pytest.mark.parametrize("names", [np.array(["a", "b", "c"]), np.arange(3), ("a", "b", "c")])
@@ -319,58 +227,6 @@ def test_class_names_may_be_an_array(names, config, tmp_path):
     assert model.class_names == [str(name) for name in names]
     model.save_pretrained(tmp_path)
     assert TextClassifier.from_pretrained(tmp_path).class_names == model.class_names
-
-
-def test_a_keras_file_keeps_texts_names_and_predictions(classifier, tmp_path):
-    classifier.save(tmp_path / "classifier.keras")
-    reloaded = keras.saving.load_model(tmp_path / "classifier.keras")
-    assert reloaded.class_names == ["bad", "good", "neither"]
-    np.testing.assert_allclose(reloaded.predict(TEXTS, verbose=0), classifier.predict(TEXTS, verbose=0), atol=1e-6)
-
-
-def test_fit_goes_on_from_a_keras_file_as_if_uninterrupted(classifier, tmp_path):
-    classifier.fit(TEXTS, LABELS, epochs=2, shuffle=False, verbose=0)
-    classifier.save(tmp_path / "classifier.keras")
-    reloaded = keras.saving.load_model(tmp_path / "classifier.keras")
-    for model in (classifier, reloaded):
-        model.fit(TEXTS, LABELS, epochs=2, shuffle=False, verbose=0)
-    assert int(reloaded.optimizer.iterations) == 4
-    for weight, other in zip(reloaded.get_weights(), classifier.get_weights(), strict=True):
-        np.testing.assert_allclose(weight, other, atol=1e-6)
-
-
-def test_save_pretrained_opens_in_transformers_with_equal_logits(classifier, tmp_path):
-    classifier.save_pretrained(tmp_path)
-    model = open_in_transformers("BertForSequenceClassification", tmp_path)
-    theirs = outputs_of(model, classifier.rows(TEXTS))["logits"]
-    np.testing.assert_allclose(classifier.predict(TEXTS, verbose=0), theirs, atol=1e-5)
-    assert model.config.id2label == {0: "bad", 1: "good", 2: "neither"}
-
-
-def test_the_saved_tokenizer_gives_transformers_the_same_ids(classifier, tmp_path):
-    transformers = pytest.importorskip("transformers")
-    classifier.save_pretrained(tmp_path)
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    rows = classifier.rows(PAIRS)
-    found = theirs(*PAIRS, padding="max_length", max_length=11)
-    assert found["input_ids"] == rows["token_ids"].tolist()
-    assert found["token_type_ids"] == rows["segment_ids"].tolist()
-
-
-@every_backend
-def test_save_pretrained_comes_back_as_it_was(classifier, tmp_path):
-    classifier.save_pretrained(tmp_path)
-    reloaded = TextClassifier.from_pretrained(tmp_path)
-    assert reloaded.class_names == ["bad", "good", "neither"]
-    np.testing.assert_allclose(reloaded.predict(TEXTS, verbose=0), classifier.predict(TEXTS, verbose=0), atol=1e-6)
-
-
-def test_a_classifier_of_transformers_gives_its_logits_here(config, small_tokenizer, tmp_path):
-    model = random_model("BertForSequenceClassification", config, tmp_path, num_labels=3)
-    small_tokenizer.save_pretrained(tmp_path)
-    ours = TextClassifier.from_pretrained(tmp_path)
-    theirs = outputs_of(model, ours.rows(TEXTS))["logits"]
-    np.testing.assert_allclose(ours.predict(TEXTS, verbose=0), theirs, atol=1e-5)
 
 
 def test_another_number_of_classes_gets_a_new_head_and_a_warning(classifier, tmp_path):

@@ -199,17 +199,9 @@ def test_several_classes_a_text_may_be_a_ragged_tensor(small_tokenizer):
     np.testing.assert_allclose(loss_of(several, ragged), loss_of(several, TEXTS, names, batch_size=2), rtol=1e-5)
 
 
-@pytest.mark.parametrize("make", [loader, lambda rows: dataset(tuple(map(list, zip(*rows, strict=True))))])
-def test_an_unknown_name_is_refused_with_its_batch_and_row(make, model):
-    with pytest.raises(
-        Exception, match=r"Batch 1 of the dataset: labels\[1\] is 'ugly', which is not one of the class"
-    ):
-        model.fit(make(rows_of(TEXTS, [*NAMES[:3], "ugly", "good"])), verbose=0)
-
-
 def test_a_model_keeps_its_weights_when_the_first_batch_is_wrong(model):
     expected = model.predict(TEXTS, verbose=0)
-    with pytest.raises(ValueError, match=r"Batch 0 of the dataset: labels\[0\] is 'ugly'"):
+    with pytest.raises(ValueError, match=r"labels\[0\] is 'ugly'"):
         model.fit(loader(rows_of(TEXTS, ["ugly"] * 5)), verbose=0)
     np.testing.assert_array_equal(model.predict(TEXTS, verbose=0), expected)
 
@@ -220,13 +212,6 @@ def test_names_of_classes_are_no_second_texts_to_predict(model):
             model.predict(data, verbose=0)
     meant = model.predict(dataset(((TEXTS, NAMES),)), verbose=0)
     np.testing.assert_allclose(meant, model.predict((TEXTS, NAMES), verbose=0), atol=1e-5)
-
-
-def test_texts_without_labels_are_refused_where_labels_are_needed(model):
-    columns = {"text": TEXTS, "text_pair": SECOND}
-    for data in (dataset(TEXTS), loader(TEXTS), dataset((TEXTS,)), dataset(columns), dataset(((TEXTS, SECOND),))):
-        with pytest.raises(Exception, match="yields texts without labels: let it yield"):
-            model.fit(data, verbose=0)
 
 
 def test_two_columns_are_pairs_for_a_model_without_classes(small_tokenizer):
@@ -240,18 +225,17 @@ def test_two_columns_are_pairs_for_a_model_without_classes(small_tokenizer):
 @pytest.mark.parametrize(
     "columns",
     [
-        {"sentence": TEXTS, "label": NUMBERS},
-        {"text": TEXTS, "label": NUMBERS, "idx": NUMBERS},
+        {"text": TEXTS, "label": NUMBERS, "text_b": SECOND},
         {"text": TEXTS, "label": NUMBERS, "labels": NUMBERS},
         {"text_pair": TEXTS, "label": NUMBERS},
     ],
 )
-def test_columns_of_other_names_are_refused_with_the_remedy(columns, model):
+def test_columns_of_other_names_are_refused(columns, model):
     for data in (
         dataset(columns),
         loader([dict(zip(columns, row, strict=True)) for row in rows_of(*columns.values())]),
     ):
-        with pytest.raises(Exception, match=f"columns {', '.join(columns)}: texts and labels are .* collate_fn=lambda"):
+        with pytest.raises(Exception, match=f"columns {', '.join(columns)}, expected text"):
             model.fit(data, verbose=0)
 
 
@@ -268,12 +252,6 @@ def test_batches_of_texts_are_recognised():
     assert batch_sources.is_text_batch((TEXTS, NUMBERS)) and batch_sources.is_text_batch([[tuple(TEXTS)], NUMBERS])
     assert not batch_sources.is_text_batch({"token_ids": np.zeros((2, 3)), "text": TEXTS})
     assert not batch_sources.is_text_batch(None) and not batch_sources.is_text_batch(np.zeros(3))
-
-
-def test_a_batch_size_beside_a_loader_is_refused(model):
-    """Keras trains on its batches as they come."""
-    with pytest.raises(ValueError, match="batch_size=1 beside a dataset, which is trained on in the batches that it"):
-        model.fit(loader(rows_of(TEXTS, NUMBERS)), batch_size=1, verbose=0)
 
 
 class Reviews(keras.utils.PyDataset):

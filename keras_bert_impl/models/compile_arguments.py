@@ -113,11 +113,6 @@ def refuse_loss_of_others(model, loss):
             raise ValueError(f"{_name(found)} takes other labels than a {kind} has: {model.own_losses or usual}.")
 
 
-def metrics_on_logits(metrics):
-    """Metrics given to `compile`, one or several, made to read logits."""
-    return of_each(_metric_on_logits, metrics)
-
-
 def metrics_of_classes(metrics, num_classes, multi_label):
     """Metrics given to `compile` of a model with classes, with those that Keras' names mean of numbers of classes, or
     of a 0 or 1 for each class."""
@@ -133,7 +128,8 @@ def metrics_of_classes(metrics, num_classes, multi_label):
     return of_each(of_classes, metrics)
 
 
-def _metric_on_logits(metric):
+def metric_on_logits(metric):
+    """A metric given to `compile`, made to read logits."""
     found = _found(metric)
     if callable(found) and found in CROSS_ENTROPIES:
         return keras.metrics.MeanMetricWrapper(found, name=found.__name__, from_logits=True)
@@ -149,6 +145,12 @@ def _found(metric):
     """What a name among metrics stands for; that of the accuracy, which Keras decides by the labels, stays a name."""
     is_name = isinstance(metric, str) and metric.lower() not in ACCURACY
     return keras.metrics.get(metric) if is_name else metric
+
+
+def made(metric):
+    """The metric that a name stands for, made once: a second one would have another name in the logs."""
+    found = _found(metric)
+    return found if isinstance(found, keras.metrics.Metric) else metric
 
 
 def loss_of_labelled(loss):

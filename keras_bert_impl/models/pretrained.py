@@ -17,8 +17,10 @@ from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
 from keras_bert_impl.models.compile_arguments import (
     loss_on_logits,
+    made,
+    metric_on_logits,
     metrics_of_classes,
-    metrics_on_logits,
+    of_each,
     refuse_loss_of_others,
     refuse_metrics,
 )
@@ -80,8 +82,9 @@ class PretrainedMixin(EpochLossMixin, KerasMethodsMixin):
             metrics, weighted_metrics = (
                 metrics_of_classes(given, len(names), multi_label) for given in (metrics, weighted_metrics)
             )
+        metrics, weighted_metrics = (of_each(made, given) for given in (metrics, weighted_metrics))
         refuse_metrics(self, loss, metrics, weighted_metrics)
-        metrics, weighted_metrics = map(metrics_on_logits, (metrics, weighted_metrics))
+        metrics, weighted_metrics = (of_each(metric_on_logits, given) for given in (metrics, weighted_metrics))
         super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
 
     def get_config(self):

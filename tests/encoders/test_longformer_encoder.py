@@ -300,25 +300,6 @@ def test_a_stacked_encoder_does_not_lose_global_tokens(open_config):
     assert kbi.TextClassifier(stacked(task="text"), 2)
 
 
-def test_a_keras_file_of_a_head_s_encoder_keeps_its_global_tokens(open_config, tmp_path):
-    rows, encoder = pairs(37, open_config), kbi.QuestionAnswerer(kbi.LongformerEncoder(open_config)).encoder
-    encoder.save(tmp_path / "encoder.keras")
-    found = keras.saving.load_model(tmp_path / "encoder.keras").predict_on_batch(rows)["sequence_output"]
-    np.testing.assert_allclose(found, encoder.predict_on_batch(rows)["sequence_output"], atol=1e-6)
-
-
-def test_an_encoder_that_is_frozen_stays_frozen_under_a_head(open_config):
-    encoder = kbi.LongformerEncoder(open_config)
-    encoder.trainable = False
-    trained = {weight.path.split("/")[0] for weight in kbi.TextClassifier(encoder, 2).trainable_weights}
-    assert trained == {"classifier"}
-
-
-def test_an_unknown_task_is_refused(open_config):
-    with pytest.raises(ValueError, match="task is 'answers', expected None or one of text, question, choice"):
-        kbi.LongformerEncoder(open_config, task="answers")
-
-
 def test_the_attention_of_a_head_s_encoder_is_that_of_one_built_to_return_it(open_config):
     rows, encoder = pairs(37, open_config), kbi.QuestionAnswerer(kbi.LongformerEncoder(open_config)).encoder
     returning = kbi.LongformerEncoder(open_config, task="question", return_attention=True)

@@ -88,12 +88,6 @@ def test_texts_and_pairs_have_the_ids_of_transformers(lowercase, tmp_path):
 
 
 @once
-def test_control_tokens_in_a_text_are_text(tokenizer):
-    ids = tokenizer.encode("</s> <mask> <s>", add_special_tokens=False).ids
-    assert not tokenizer.special_ids - {tokenizer.unk_id} & set(ids)
-
-
-@once
 def test_a_directory_has_the_tokenizer_that_its_padding_shows(tokenizer, tmp_path):
     transformers = pytest.importorskip("transformers")
     tokenizer.save_pretrained(tmp_path / "ours", 128)

@@ -153,23 +153,6 @@ def test_validation_data_may_be_a_list_and_has_its_own_batch_size(classifier, mo
     assert set(sizes) == {5, 1}
 
 
-def test_a_dataset_of_texts_trains_as_the_texts_do(config, small_tokenizer):
-    tf = pytest.importorskip("tensorflow")
-    by_dataset, by_list = (make_classifier(config, small_tokenizer) for _ in range(2))
-    by_dataset.set_weights(by_list.get_weights())
-    for model in (by_dataset, by_list):
-        # AdamW would make a step of the rounding in a gradient of 0: the bias of the keys, which softmax removes. The
-        # rows of the two differ in their padding, and so in their rounding.
-        model.compile(optimizer="sgd", loss=model.loss, **QUICK_STEPS)
-    before = by_list.get_weights()
-    dataset = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)).batch(2)
-    by_dataset.fit(dataset, epochs=2, verbose=0)
-    by_list.fit(TEXTS, LABELS, batch_size=2, epochs=2, shuffle=False, verbose=0)
-    for weight, other in zip(by_dataset.get_weights(), by_list.get_weights(), strict=True):
-        np.testing.assert_allclose(weight, other, atol=1e-6)
-    assert max(np.abs(a - b).max() for a, b in zip(by_list.get_weights(), before, strict=True)) > 1e-3
-
-
 def test_texts_longer_than_the_sequence_are_cut_to_it(config, small_tokenizer):
     model = TextClassifier(BertEncoder(config), 3, tokenizer=small_tokenizer, sequence_length=5)
     long, short = "the cat sat on a mat in rain", "the cat sat"

@@ -187,14 +187,6 @@ def test_batches_of_a_loader_have_the_labels_of_lists(model, data):
     np.testing.assert_array_equal(weighted[2], [1.0, 2.0, 3.0])
 
 
-def test_a_loader_of_words_trains(model):
-    data = pytest.importorskip("torch.utils.data")
-    rows = list(zip(WORDS, LABELS, strict=True))
-    loader = data.DataLoader(rows, batch_size=2, collate_fn=lambda some: tuple(map(list, zip(*some, strict=True))))
-    assert trained(model, loader)[-1] < 0.1
-    assert [[label.label for label in labels] for labels in model.tag(WORDS)] == LABELS
-
-
 @every_backend
 @full_on("jax")
 def test_accuracy_does_not_depend_on_the_batches(model):

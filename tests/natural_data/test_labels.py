@@ -105,13 +105,6 @@ def test_lists_of_labels_of_ids_are_those_of_texts(kind, make):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_fit_takes_lists_of_labels_beside_ids(make):
-    model = make("text_classifier")
-    rows = model.rows(TEXTS)
-    history = model.fit(rows, [1, 0, 2], sample_weight=[1, 2, 1], validation_data=(rows, (1, 0, 2)), verbose=0).history
-    assert np.isfinite([*history["loss"], *history["val_loss"]]).all()
-
-
 def check_refused(call, message):
     with pytest.raises(ValueError) as error:
         call()
@@ -229,14 +222,6 @@ def test_batches_are_checked_as_texts_are(make, small_tokenizer):
     check_refused(lambda: make("text_classifier").fit(batches, verbose=0), "labels[1] is 3")
 
 
-def test_a_weight_for_each_class_is_refused_where_a_row_has_several(make):
-    check_refused(
-        lambda: make("token_classifier").fit(TEXTS, TOKEN_LABELS, class_weight={0: 2.0}, verbose=0),
-        "give sample_weight",
-    )
-    make("text_classifier").fit(TEXTS, [1, 0, 2], class_weight={0: 2.0}, verbose=0)
-
-
 @pytest.mark.parametrize("kind", ["question_answerer", "next_sentence"])
 def test_a_model_of_pairs_refuses_single_texts(kind, make):
     model = make(kind)
@@ -272,14 +257,6 @@ def test_names_of_classes_are_their_numbers(container, make):
 
 def pandas_of(names):
     return pytest.importorskip("pandas").Series(names)
-
-
-def test_fit_takes_names_of_classes(make):
-    model = make("text_classifier")
-    model.class_names = NAMES
-    names = ["good", "bad", "neither"]
-    history = model.fit(TEXTS, names, validation_data=(TEXTS, names), verbose=0).history
-    assert np.isfinite([*history["loss"], *history["val_loss"]]).all()
 
 
 def test_names_of_the_classes_of_tokens_stand_between_numbers(make):

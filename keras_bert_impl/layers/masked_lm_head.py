@@ -79,9 +79,13 @@ class MaskedLMHead(keras.layers.Layer):
         hidden = self.gather(sequence_output, mask_positions)  # (batch, predictions, width)
         if self.has_transform:
             hidden = self.norm(self.transform(hidden))  # (batch, predictions, embedding width)
+        return self.scores(hidden)
+
+    def scores(self, hidden):
+        """The logits of transformed vectors, (batch, predictions, embedding width)."""
         rows = ops.reshape(hidden, (-1, hidden.shape[-1]))  # (batch * predictions, embedding width)
         logits = ops.cast(self.token_embedding(rows, reverse=True), "float32") + self.output_bias
-        return ops.reshape(logits, (-1, ops.shape(mask_positions)[1], self.token_embedding.input_dim))
+        return ops.reshape(logits, (-1, ops.shape(hidden)[1], self.token_embedding.input_dim))
 
     def compute_output_spec(self, sequence_output, mask_positions):
         return keras.KerasTensor((*mask_positions.shape, self.token_embedding.input_dim), dtype="float32")

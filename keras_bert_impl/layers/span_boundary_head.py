@@ -3,13 +3,14 @@
 import keras
 from keras import ops
 
-from keras_bert_impl.kernels.gelu import activation_function, checked_activation
+from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers.dense import Dense
 from keras_bert_impl.layers.gather_positions import GatherPositions
+from keras_bert_impl.layers.masked_lm_head import MaskedLMHead
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class SpanBoundaryHead(keras.layers.Layer):
+class SpanBoundaryHead(MaskedLMHead):
     """Scores every word of the vocabulary at the masked positions, from the vectors of the two tokens beside the masked
     span and the position within it (Joshi et al. 2020, "SpanBERT", section 3.2).
 
@@ -22,9 +23,7 @@ class SpanBoundaryHead(keras.layers.Layer):
         position_size: width of the position vectors; 200 in the published code.
         longest_span: rows of the position table. The head scores nothing for the tokens of a span behind these: see
             `is_within`. 20 in the published code; single spans have at most 10 words.
-        activation: a name in `kernels.gelu.ACTIVATIONS` or of Keras, or a function.
-        layer_norm_epsilon: 1e-12 in Google's code.
-        initializer: of kernels and position vectors.
+        options: activation, layer_norm_epsilon and initializer, as of `MaskedLMHead`.
 
     Input:  sequence_output (batch, length, width); mask_positions (batch, predictions), int, ascending, filled up
             with 0, which is [CLS] and never masked.
@@ -32,16 +31,9 @@ class SpanBoundaryHead(keras.layers.Layer):
             for a position that is scored, 0 for padding and behind the longest span.
     """
 
-    def __init__(
-        self, token_embedding, position_size=200, longest_span=20, activation="gelu", layer_norm_epsilon=1e-12,
-        initializer="glorot_uniform", **kwargs,
-    ):  # fmt: skip
-        super().__init__(**kwargs)
-        self.token_embedding = token_embedding
+    def __init__(self, token_embedding, position_size=200, longest_span=20, **options):
+        super().__init__(token_embedding, **options)
         self.position_size, self.longest_span = int(position_size), int(longest_span)
-        self.activation = checked_activation(activation)
-        self.layer_norm_epsilon = float(layer_norm_epsilon)
-        self.initializer = keras.initializers.get(initializer)
 
     def build(self, sequence_output_shape, mask_positions_shape=None):
         policy, width = self.dtype_policy, sequence_output_shape[-1]
@@ -84,33 +76,14 @@ class SpanBoundaryHead(keras.layers.Layer):
         hidden = ops.concatenate([*beside, places], axis=-1)
         for dense, norm in zip(self.transforms, self.norms, strict=True):
             hidden = norm(dense(hidden))
-        rows = ops.reshape(hidden, (-1, hidden.shape[-1]))  # (batch * predictions, embedding width)
-        logits = ops.cast(self.token_embedding(rows, reverse=True), "float32") + self.output_bias
-        logits = ops.reshape(logits, (-1, ops.shape(mask_positions)[1], self.token_embedding.input_dim))
-        return {"logits": logits, "is_within": ops.cast(is_within, "float32")}
+        return {"logits": self.scores(hidden), "is_within": ops.cast(is_within, "float32")}
 
     def compute_output_spec(self, sequence_output, mask_positions):
-        shape = tuple(mask_positions.shape)
-        return {
-            "logits": keras.KerasTensor((*shape, self.token_embedding.input_dim), dtype="float32"),
-            "is_within": keras.KerasTensor(shape, dtype="float32"),
-        }
+        logits = super().compute_output_spec(sequence_output, mask_positions)
+        return {"logits": logits, "is_within": keras.KerasTensor(tuple(mask_positions.shape), dtype="float32")}
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "token_embedding": keras.saving.serialize_keras_object(self.token_embedding),
-            "position_size": self.position_size,
-            "longest_span": self.longest_span,
-            "activation": self.activation,
-            "layer_norm_epsilon": self.layer_norm_epsilon,
-            "initializer": keras.initializers.serialize(self.initializer),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        config = {**config, "token_embedding": keras.saving.deserialize_keras_object(config["token_embedding"])}
-        return cls(**config)
+        return {**super().get_config(), "position_size": self.position_size, "longest_span": self.longest_span}
 
 
 def span_boundaries(mask_positions):

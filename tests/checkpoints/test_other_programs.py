@@ -68,7 +68,7 @@ def test_two_classes_of_one_name_are_found_in_the_configuration(tmp_path):
     kbi.TextClassifier(kbi.BertEncoder(kbi.BertConfig(len(WORDS), **SIZES)), 2).save_pretrained(tmp_path)
     path = tmp_path / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "id2label": {"0": "good", "1": "good"}}))
-    with pytest.raises(ValueError, match=r"config\.json: id2label has 'good' twice"):
+    with pytest.raises(ValueError, match=r"config\.json: id2label has to be a list of 2 different names"):
         kbi.TextClassifier.from_pretrained(tmp_path)
     assert kbi.TextClassifier.from_pretrained(tmp_path, class_names=["bad", "fine"]).class_names == ["bad", "fine"]
 

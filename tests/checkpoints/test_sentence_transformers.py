@@ -175,7 +175,7 @@ def test_vectors_are_compared_as_the_checkpoint_says(directory, tmp_path):
     again.similarity_function = "cosine"
     assert np.abs(again.similarity(texts, texts) - expected).max() > 0.01
     assert kbi.TextEmbedder.from_config(model.get_config()).similarity_function == "dot"
-    with pytest.raises(ValueError, match="similarity_function 'euclidean' is unknown; known are cosine, dot"):
+    with pytest.raises(ValueError, match="similarity_function 'euclidean' is none of cosine, dot"):
         kbi.TextEmbedder(model.encoder, similarity_function="euclidean")
 
 

@@ -14,7 +14,7 @@ from keras_bert_impl.natural_data.labels import LabelRule
 from keras_bert_impl.natural_data.masked_texts import MaskedTextRows
 from keras_bert_impl.natural_data.texts import to_strings
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.tokenizers.rows import pack_rows
+from keras_bert_impl.tokenizers.rows import pack_rows, sentence_without_mask
 
 
 class FilledMask(typing.NamedTuple):
@@ -107,6 +107,8 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
         # Packing adds the special tokens again.
         ids = [tokenizer.template.text_in(tokenizer.encode_with_masks(text).ids) for text in texts]
         for text, row in zip(texts, ids, strict=True):
+            if tokenizer.mask_id not in row:
+                raise ValueError(sentence_without_mask(text, tokenizer.mask_texts[0]))
             length = tokenizer.template.first_length(len(row), is_pair=False)
             if length > self.sequence_length:  # a mask could be cut away
                 raise ValueError(f"{text[:60]!r}... has {length} tokens, but the model takes {self.sequence_length}.")
@@ -129,7 +131,7 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
 
         Returns: a list with an entry for each mask: a list of top_k FilledMask, the most likely first. With
             together: a list of top_k FilledText, the most likely first. For a list of texts, a list of such lists.
-        Raises: ValueError if a text is longer than the model takes.
+        Raises: ValueError if a text holds no `[MASK]` or is longer than the model takes.
         """
         is_one = isinstance(text, str)
         if together:

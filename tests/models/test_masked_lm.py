@@ -72,7 +72,9 @@ def test_rows_of_the_embedding_that_are_no_words_are_no_guesses(model):
     np.testing.assert_allclose([guess.probability for guess in guesses], 1 / 48, rtol=1e-5)
 
 
-def test_a_text_with_a_mask_that_is_too_long_is_refused(model):
+def test_a_text_without_a_mask_and_one_that_is_too_long_are_refused(model):
+    with pytest.raises(ValueError, match=r"no \[MASK\] in the text 'red rain'"):
+        model.fill_mask("red rain")
     with pytest.raises(ValueError, match="has 12 tokens, but the model takes 11"):
         model.fill_mask("[MASK] " + "the " * 9)
 

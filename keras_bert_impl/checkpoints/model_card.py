@@ -51,11 +51,6 @@ class Figure(typing.NamedTuple):
     baselines: tuple[tuple[str, float], ...] = ()
     class_name: str = ""
 
-    @property
-    def of_class(self):
-        """What follows the name where it is shown."""
-        return f" of class {self.class_name}" if self.class_name else ""
-
 
 @dataclasses.dataclass(frozen=True)
 class CardFacts:
@@ -94,6 +89,18 @@ class CardFacts:
         """These facts, with those of `others` in place of the same."""
         given = {field.name: getattr(others, field.name) for field in dataclasses.fields(others)}
         return dataclasses.replace(self, **{name: value for name, value in given.items() if value})
+
+    def table_of_figures(self):
+        """(head, rows) of the figures as texts, with their deviations and beside their baselines."""
+        baselines = list(dict.fromkeys(what for figure in self.figures for what, _ in figure.baselines))
+        rows = []
+        for figure in self.figures:
+            name = figure.name.replace("_", " ") + (f" of class {figure.class_name}" if figure.class_name else "")
+            deviation = "" if figure.deviation is None else f"{figure.deviation:.4f} over {figure.over}"
+            cells = [f"{value:.4f}" if (value := dict(figure.baselines).get(what)) is not None else ""
+                     for what in baselines]  # fmt: skip
+            rows.append([f"{name}, {figure.split}", f"{figure.value:.4f}", deviation, *cells])
+        return ["figure", "this model", "standard deviation", *baselines], rows
 
 
 def facts_in(text):
@@ -218,7 +225,7 @@ def text_of(checkpoint, tokenizer, directory, facts=None, place=HERE):
         f"# {_title(checkpoint)}",
         _description(checkpoint, tokenizer),
         _of_training(facts),
-        _of_figures(facts.figures),
+        _of_figures(facts),
         _of_use(checkpoint, task, tokenizer, named, place),
         _line_of_facts(facts),
     ]
@@ -277,6 +284,7 @@ def plain(text):
 
 def table(head, rows):
     """A table in Markdown of cells that are Markdown already; all columns but the first are numbers."""
+    head = list(head)
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
 
@@ -340,19 +348,9 @@ def _of_training(facts):
     return "\n\n".join(["## Training", *(["\n".join(lines)] if lines else []), *([counts] if facts.data else [])])
 
 
-def _of_figures(figures):
-    if not figures:
-        return ""
-    baselines = list(dict.fromkeys(what for figure in figures for what, _ in figure.baselines))
-    rows = []
-    for figure in figures:
-        deviation = "" if figure.deviation is None else f"{figure.deviation:.4f} over {plain(figure.over)}"
-        others = dict(figure.baselines)
-        cells = [f"{others[what]:.4f}" if what in others else "" for what in baselines]
-        name = f"{plain(figure.name + figure.of_class)}, {plain(figure.split)}"
-        rows.append([name, f"{figure.value:.4f}", deviation, *cells])
-    head = ["figure", "this model", "standard deviation", *map(plain, baselines)]
-    return f"## Figures\n\n{table(head, rows)}"
+def _of_figures(facts):
+    head, rows = facts.table_of_figures()
+    return f"## Figures\n\n{table(map(plain, head), [map(plain, row) for row in rows])}" if rows else ""
 
 
 def _of_use(checkpoint, task, tokenizer, named, place):

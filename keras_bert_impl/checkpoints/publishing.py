@@ -8,7 +8,14 @@ import warnings
 import huggingface_hub
 
 from keras_bert_impl.checkpoints import huggingface, model_card, sentence_transformers
-from keras_bert_impl.checkpoints.hub import SCHEME, SMALL_FILES, in_one_line, local_directory
+from keras_bert_impl.checkpoints.hub import (
+    SCHEME,
+    SMALL_FILES,
+    in_one_line,
+    is_packaged,
+    local_directory,
+    published_repository,
+)
 from keras_bert_impl.distribution import is_chief
 
 PUSHED = (*SMALL_FILES, "*.safetensors", "1_Pooling/*", model_card.FILE)
@@ -42,6 +49,14 @@ def card_in(directory):
 def facts_of(directory):
     """The `CardFacts` of a checkpoint; empty ones if this library has not written its card."""
     return model_card.facts_in(card_in(directory))
+
+
+def origin_of(model):
+    """(its "owner/name" on the hub or None, what a card calls it) of what `from_pretrained` takes: nobody else has the
+    path of a local checkpoint."""
+    base = published_repository(model)
+    packaged = f"{model}, the model in keras_bert_impl" if is_packaged(model) else None
+    return base, base or packaged or "a checkpoint that is not on the hub"
 
 
 def tokenizer_of(checkpoint):

@@ -64,6 +64,7 @@ from keras_bert_impl.preprocessing.shards import (
     write_record,
     write_shard,
 )
+from keras_bert_impl.training import report
 from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.input_record import check_input, write_input
 from keras_bert_impl.training.labelled_sentences import report_losses, write_sentences
@@ -73,7 +74,6 @@ from keras_bert_impl.training.preparation_report import (
     report_languages,
     report_phrases,
     report_reading,
-    write_preparation,
 )
 from keras_bert_impl.training.runs import check_run, open_run, versions
 from keras_bert_impl.training.vocabularies import LEARNERS, LOWERCASED, open_vocabulary, vocabulary_in
@@ -174,7 +174,7 @@ def prepare(config, what, directory, phrases, pieces, size, input_files):
     write_input(directory, input_files, records)
     write_manifest(directory, shards)
     write_json(directory / "summary.json", summary)
-    write_preparation(directory, config, summary)
+    report.write(directory, "preparation")
     # A worker that a cluster took for dead may still write there.
     shutil.rmtree(settings.work, ignore_errors=True)
     return summary

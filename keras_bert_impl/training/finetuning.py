@@ -35,11 +35,10 @@ from keras_bert_impl.options.finetune import FinetuneConfig as FinetuneConfig
 from keras_bert_impl.options.rules import default_of
 from keras_bert_impl.tasks import glue, hub_datasets
 from keras_bert_impl.training.claims import locked
-from keras_bert_impl.training.finetuning_report import print_paper, write_glue_table
+from keras_bert_impl.training.finetuning_report import print_paper, write_finetuning, write_glue_table
 from keras_bert_impl.training.finetuning_task import check_files, file_sums, find_task, read_splits
 from keras_bert_impl.training.finetuning_trial import train
 from keras_bert_impl.training.finished_run import score_new_splits
-from keras_bert_impl.training.run_documents import write_finetuning
 from keras_bert_impl.training.runs import check_run, is_elsewhere, open_run
 from keras_bert_impl.training.task_distillation import check_teacher
 

@@ -1,13 +1,18 @@
-"""Writes the results of fine-tuning: figures, predictions, a picture, the checkpoint, submissions."""
+"""Writes the results of fine-tuning: figures, predictions, pictures, the checkpoint and its card, submissions."""
+
+import math
 
 from keras_bert_impl import plots
 from keras_bert_impl.batching import predict_rows
+from keras_bert_impl.checkpoints import CardFacts, Figure, write_card
+from keras_bert_impl.checkpoints.model_card import deviation_of_share
+from keras_bert_impl.checkpoints.publishing import origin_of
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.json_files import write_json
-from keras_bert_impl.tasks import glue
-from keras_bert_impl.training.run_documents import class_of, write_finetuning
+from keras_bert_impl.tasks import glue, hub_datasets
+from keras_bert_impl.training import report
 
 
 def write_report(config, task, examples, rows, batches, model, class_names, history, directory):
@@ -46,6 +51,64 @@ def write_report(config, task, examples, rows, batches, model, class_names, hist
     for split in labelled:
         say(f"  {split}: {shown(splits[split])}")
     return figures
+
+
+def write_finetuning(directory, config, task, figures):
+    """Writes the card of a fine-tuned checkpoint, if it is one (a FeatureTagger has no counterpart in transformers),
+    and the report of the run, which holds everything else.
+
+    Args:
+        directory: the run directory.
+        config: a FinetuneConfig.
+        task: the task.
+        figures: the content of metrics.json.
+    """
+    if not is_chief():
+        return
+    base, origin = (None, "random weights") if config.from_scratch else origin_of(config.model)
+    notes = [] if base else [f"Training started from {origin}."]
+    notes.append(f"Best of {len(figures['history'])} epochs by {task.main_metric} on {task.dev[0]}.")
+    if "trials" in figures:
+        notes.append(f"Best of {len(figures['trials'])} trials: {figures['best_trial']}.")
+    dataset = hub_datasets.repository_of(config.data)
+    facts = CardFacts(
+        base_model=base,
+        datasets=[dataset] if dataset else [],
+        task=task.name,
+        data=[
+            ("training rows", figures["training_rows"]),
+            *((f"examples, {split}", one["examples"]) for split, one in figures["splits"].items() if "examples" in one),
+        ],
+        notes=notes,
+        figures=[figure for split in figures["splits"] for figure in figures_of_split(task, split, figures)],
+    )
+    if has_checkpoint := (directory / "model" / "config.json").is_file():
+        write_card(directory / "model", facts)
+    if len(figures["history"]) > 1:
+        plots.curves(directory).savefig(directory / "curves.png")
+    report.write(directory, "finetuning", facts, paper=task.paper, has_checkpoint=has_checkpoint)
+
+
+def figures_of_split(task, split, figures):
+    """The `Figure` of each figure of a split, the main one first."""
+    found = figures["splits"][split]
+    names = [name for name, value in found.items() if isinstance(value, float) and math.isfinite(value)]
+    for name in sorted(names, key=lambda name: name != task.main_metric):
+        deviation, over, baselines = None, "", ()
+        if "trials" in figures and (split, name) == (task.dev[0], task.main_metric):
+            deviation, over = figures["deviation"], f"{len(figures['trials'])} trials, mean {figures['mean']:.4f}"
+        elif name in ("accuracy", "exact_match") and found.get("examples"):  # shares of single examples
+            deviation, over = deviation_of_share(found[name], found["examples"]), f"{found['examples']:,} examples"
+        if name == "accuracy" and "confusion" in found:
+            rows = [sum(row) for row in found["confusion"]]
+            baselines = (("always the most frequent class", max(rows) / sum(rows)),)
+        yield Figure(name, found[name], split, deviation, over, baselines, class_of(name, found))
+
+
+def class_of(name, figures):
+    """The class that a figure of `tasks.scores.classification_scores` is of; "" for one of all classes, or of entities
+    or answers."""
+    return figures["class_names"][1] if name == "f1" and "class_names" in figures else ""
 
 
 def save_model(model, directory):

@@ -8,10 +8,9 @@ from keras_bert_impl.console import say
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.tasks.tables import BadRows
 from keras_bert_impl.training.finetuned_model import finetuned_model
-from keras_bert_impl.training.finetuning_report import shown, write_outputs
+from keras_bert_impl.training.finetuning_report import shown, write_finetuning, write_outputs
 from keras_bert_impl.training.finetuning_task import file_sums, has_file
 from keras_bert_impl.training.finetuning_trial import batches_of
-from keras_bert_impl.training.run_documents import write_finetuning
 
 
 def score_new_splits(config, task, data, directory):

@@ -1,15 +1,12 @@
 """What `keras-bert prepare-data` prints and writes about the corpus and the rows."""
 
 import collections
-import pathlib
 
 import numpy as np
 
 from keras_bert_impl import corpora
 from keras_bert_impl.console import say
 from keras_bert_impl.preprocessing.shards import SPLITS
-from keras_bert_impl.training import run_page
-from keras_bert_impl.training.run_page import Page, Table
 
 MOST_UNUSED_TEXT = 0.1  # without a warning
 NAMED = 5  # phrases or files listed at most
@@ -128,38 +125,3 @@ def report_phrases(path, phrases, finder, records):
         "lines_with_unknown_words": [number + 1 for number in finder.unknown],
         "lines_not_in_text": [number + 1 for number in missing],
     }
-
-
-def write_preparation(directory, config, summary):
-    """Writes the report of prepared data: what was read, and the rows made of it.
-
-    Args:
-        directory: of the data.
-        config: the PrepareConfig.
-        summary: the content of summary.json.
-    """
-    names = ("documents", "sentences", "words", "bytes", "tokens")
-    corpus = [[split, *(f"{counts[name]:,}" for name in names)] for split, counts in summary["corpus"].items()]
-    splits = list(next(iter(summary["examples"].values())))
-    rows = [[f"{length} tokens", *(f"{counts[split]:,}" for split in splits)]
-            for length, counts in summary["examples"].items()]  # fmt: skip
-    tables = [Table("Text", ["split", *names], corpus), Table("Rows", ["row", *splits], rows)]
-    if "languages" in summary:
-        languages = [
-            [language, f"{before['bytes']:,}", f"{before['share']:.1%}", f"{after['share']:.1%}"]
-            for language, (before, after) in ((name, found.values()) for name, found in summary["languages"].items())
-        ]
-        tables.append(Table("Languages", ["language", "bytes", "share", "share after sampling"], languages))
-    page = Page(
-        "Prepared data",
-        "Finished.",
-        (
-            f"Read {config.input or 'the docstrings of the installed packages'}; a vocabulary of "
-            f"{summary['vocabulary_size']:,} words.",
-        ),
-        tuple(tables),
-        commands=(
-            f"keras-bert pretrain --data {directory} --steps 10000 --output {pathlib.Path(directory)}_pretrained",
-        ),
-    )
-    run_page.write(directory, page)

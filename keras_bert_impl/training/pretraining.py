@@ -42,7 +42,6 @@ from keras_bert_impl.training.pretraining_model import build_pretrainer, rates_o
 from keras_bert_impl.training.pretraining_plan import check_steps, make_plan
 from keras_bert_impl.training.pretraining_rounds import Rounds
 from keras_bert_impl.training.remote_output import Output, SendFiles
-from keras_bert_impl.training.run_documents import write_pretraining
 from keras_bert_impl.training.runs import check_run, is_elsewhere, open_run
 
 
@@ -145,7 +144,7 @@ def train(config, data, output, build):
     report = pretraining_report.write(model, data, rounds, directory)
     masks = pretraining_report.filled_test_rows(model, data)
     if distribution.is_chief():
-        write_pretraining(directory, config, data, report, masks)
+        pretraining_report.write_pretraining(directory, config, data, report, masks)
     return report
 
 

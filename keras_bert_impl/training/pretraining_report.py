@@ -10,9 +10,13 @@ import tensorboardX
 
 from keras_bert_impl import distribution, plots
 from keras_bert_impl.callbacks.training_figures import PERCENTILES
+from keras_bert_impl.checkpoints import CardFacts, Figure, open_checkpoint, write_card
+from keras_bert_impl.checkpoints.model_card import deviation_of_share
+from keras_bert_impl.checkpoints.publishing import origin_of
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import hardware
 from keras_bert_impl.json_files import write_json
+from keras_bert_impl.training import report as page
 
 # Tokens of the training split that the baselines count. With more tokens their accuracy hardly grows; with this number
 # the memory for the counted pairs stays near 300 MB.
@@ -329,49 +333,76 @@ def counted(pairs, counts, more):
     return everything, np.bincount(places, np.concatenate([counts, times]), len(everything)).astype(np.int64)
 
 
-def training_curve(history, name):
-    """(steps, values) of a figure of training, the mean over at least as many steps as the usual round has.
-
-    The last rounds of a run of limited time have only a few steps, whose means jump up and down.
-    """
-    sizes = np.diff([0, *(row["step"] for row in history)])
-    steps, values, since = [], [], 0
-    for place, row in enumerate(history, start=1):
-        is_rest = sizes[place:].sum() < np.median(sizes)  # which cannot be a point of its own
-        if place == len(history) or (sizes[since:place].sum() >= np.median(sizes) and not is_rest):
-            steps.append(row["step"])
-            values.append(np.average([other[name] for other in history[since:place]], weights=sizes[since:place]))
-            since = place
-    return steps, values
+BASELINES = {
+    "masked_lm_accuracy": {
+        "most frequent word": "unigram_masked_lm_accuracy",
+        "most frequent word after its left neighbour": "bigram_masked_lm_accuracy",
+    },
+    "masked_lm_perplexity": {
+        "most frequent word": "unigram_masked_lm_perplexity",
+        "most frequent word after its left neighbour": "bigram_masked_lm_perplexity",
+    },
+    "next_sentence_accuracy": {"always the same": "next_sentence_majority"},
+}
+CURVES = ("masked_lm_loss", "masked_lm_accuracy", "next_sentence_accuracy", "detection_loss", "replaced_recall",
+          "span_boundary_loss", *DISTILLATION)  # fmt: skip
 
 
 def curves_of(history, report):
     """Losses and accuracies over the steps as a picture, for training and validation, with the baselines as lines."""
-    steps = [row["step"] for row in history]
-    of_words = {
-        "given its left neighbour": report.get("bigram_masked_lm_accuracy"),
-        "most frequent word": report.get("unigram_masked_lm_accuracy"),
-    }
-    panels = (
-        ("masked_lm_loss", "Masked-LM loss (nats per token)", {}),
-        ("masked_lm_accuracy", "Masked-LM accuracy", of_words),
-        ("next_sentence_accuracy", "Next-sentence accuracy", {"always the same": report.get("next_sentence_majority")}),
-        ("detection_loss", "Replaced-token loss (nats per token)", {}),
-        ("replaced_recall", "Share of replaced tokens found", {}),
-        ("span_boundary_loss", "Span-boundary loss (nats per token)", {}),
-        ("soft_target_loss", "Divergence from soft targets (nats)", {}),
-        ("cosine_loss", "1 - cosine of hidden states", {}),
-        ("attention_relation_loss", "Divergence of attention (nats)", {}),
-        ("value_relation_loss", "Divergence of value relations (nats)", {}),
-    )
-    panels = [panel for panel in panels if history and panel[0] in history[0]]
-    figure, axes = plots.panels(len(panels))
-    for axis, (name, title, baselines) in zip(axes[0], panels, strict=True):
-        axis.plot(*training_curve(history, name), "--", label="training")
-        axis.plot(steps, [row[f"val_{name}"] for row in history], label="validation")
-        for (label, value), style in zip(baselines.items(), ("--", ":"), strict=False):
-            if value is not None:
-                axis.axhline(value, color="gray", linestyle=style, label=f"baseline: {label}")
-        axis.set(title=title, xlabel="step", ylim=(0, None) if baselines else None)
+    names = [name for name in CURVES if name in history[0]]
+    figure = plots.curves(history, names)
+    for axis, name in zip(figure.axes, names, strict=True):
+        for (label, key), style in zip(BASELINES.get(name, {}).items(), ("--", ":"), strict=False):
+            if key in report:
+                axis.axhline(report[key], color="gray", linestyle=style, label=f"baseline: {label}")
+                axis.set_ylim(0, None)
         axis.legend()
     return figure
+
+
+def figures_of(found):
+    """The `Figure` of each held-out figure of an evaluation.json, beside its baselines."""
+    for name in (*BASELINES, *DETECTION, SPAN_BOUNDARY[1], *DISTILLATION):
+        if found.get(name) is None:
+            continue
+        baselines = tuple((label, found[key]) for label, key in BASELINES.get(name, {}).items())
+        count = found.get("test_predictions") if name == "masked_lm_accuracy" else None
+        deviation, over = (deviation_of_share(found[name], count), f"{count:,} words") if count else (None, "")
+        shown = name.replace("next_sentence", found["pairs"]) if name.startswith("next_sentence") else name
+        yield Figure(shown, found[name], "test", deviation, over, baselines)
+
+
+def write_pretraining(directory, config, data, found, masks):
+    """Writes the card of the encoder of a pre-training, and the report of its directory.
+
+    Args:
+        directory: the run directory.
+        config: a PretrainConfig, or the DistillConfig of a student.
+        data: its PretrainingData.
+        found: the content of evaluation.json.
+        masks: `filled_rows` of held-out text.
+    """
+    teacher = getattr(config, "teacher", None)
+    start = teacher or config.init
+    base, origin = origin_of(start) if start else (None, None)
+    notes = [
+        f"{found['steps']:,} steps of {config.batch_size:,} rows of {data.sequence_length:,} tokens, in "
+        f"{found['minutes']:.1f} minutes; pairs: {data.pairs.replace('_', ' ')}."
+    ]
+    if teacher or (start and not base):
+        notes.append(f"A student of {origin}." if teacher else f"Training started from {origin}.")
+    encoder = open_checkpoint(directory / "encoder").config
+    if not start and encoder.has_position_table and encoder.max_length > data.sequence_length:
+        notes.append(
+            f"Positions from {data.sequence_length:,} on have learnt nothing: before longer texts, train on longer "
+            "rows (--init, --sequence_length)."
+        )
+    corpus = data.corpus.get("train", {})
+    counts = [(f"{name} of training text", corpus[name]) for name in ("documents", "words", "bytes") if name in corpus]
+    counts += [(f"rows, {split}", number) for split, number in data.num_examples.items()]
+    facts = CardFacts(
+        languages=data.languages, base_model=base, data=counts, notes=notes, figures=list(figures_of(found))
+    )
+    write_card(directory / "encoder", facts)
+    page.write(directory, "pretraining", facts, masks=masks)

@@ -7,8 +7,7 @@ from keras_bert_impl.callbacks import TrainingFigures
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.json_files import write_json
-from keras_bert_impl.training import pretraining_report
-from keras_bert_impl.training.run_documents import write_pretraining_so_far
+from keras_bert_impl.training import pretraining_report, report
 
 # With limited time, a round ends early once it has taken this share of the time that was left when it began.
 MOST_OF_TIME_LEFT = 0.75
@@ -129,9 +128,10 @@ class Rounds(TrainingFigures):
 
     def report(self, is_running):
         """Writes the report of what there is so far: of a run that goes on, or that was interrupted."""
-        picture = pretraining_report.curves_of(self.history, {}) if self.history else None
+        if self.history:
+            pretraining_report.curves_of(self.history, {}).savefig(self.directory / "curves.png")
         step = self.step if is_running else self.resume.step
-        write_pretraining_so_far(self.directory, self.config, self.history, step, self.total_steps, picture, is_running)
+        report.write(self.directory, "pretraining", is_running=is_running, step=step, total_steps=self.total_steps)
 
     def _plan_anew(self):
         """Moves the end of training to the last step that fits into the time left."""

@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import sys
 import warnings
 
@@ -230,7 +231,7 @@ def _are_same(one, other):
 
 
 def open_run(directory, config, is_copy=False):
-    """Calls `check_run`, then creates the directory with `run.json`, which holds configuration and versions.
+    """Calls `check_run`, then creates the directory with `run.json`, which holds configuration, command and versions.
 
     Call it after the inputs are checked, so that a run that cannot start leaves nothing behind.
 
@@ -249,7 +250,8 @@ def open_run(directory, config, is_copy=False):
             directory.mkdir(parents=True, exist_ok=True)
         if is_chief() and not (directory / "run.json").is_file():
             directory.mkdir(parents=True, exist_ok=True)
-            write_json(directory / "run.json", {"configuration": _plain(config), "versions": versions()})
+            content = {"configuration": _plain(config), "command": command_of(config), "versions": versions()}
+            write_json(directory / "run.json", content)
     if not is_copy:
         check_shared(directory)
     return directory
@@ -258,6 +260,17 @@ def open_run(directory, config, is_copy=False):
 def _plain(config):
     content = {name: value for name, value in dataclasses.asdict(config).items() if name not in MAY_CHANGE}
     return json.loads(json.dumps(content))
+
+
+def command_of(config):
+    """The command line of a configuration of a module in `options`, with the options that are not the defaults."""
+    words = ["keras-bert", type(config).__module__.rpartition(".")[2].replace("_", "-")]
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        if value is not None and value != default:
+            words += [f"--{field.name}", value if isinstance(value, str) else json.dumps(value)]
+    return shlex.join(words)
 
 
 def versions():

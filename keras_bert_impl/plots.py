@@ -20,7 +20,6 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
 
 from keras_bert_impl.kernels.gradients import gradient
-from keras_bert_impl.misspelt import did_you_mean
 from keras_bert_impl.models import TextClassifier, TextRegressor
 from keras_bert_impl.natural_data.texts import to_strings
 
@@ -55,18 +54,11 @@ def curves(runs, names=None):
         runs: a run, or {label: run} to compare several. A run is what `fit` returns, a list of dicts of figures, or the
             directory of `keras-bert pretrain` or `finetune`.
         names: the figures to draw, such as ["loss", "accuracy"]; None for all that some run has.
-
-    Raises: ValueError for a directory without figures, or a figure that no run has.
     """
     runs = runs if isinstance(runs, dict) and not _is_history(runs) else {"": runs}
     rows = {label: history_of(run) for label, run in runs.items()}
     known = list(dict.fromkeys(name.removeprefix("val_") for of_run in rows.values() for name in of_run))
     known = [name for name in known if name not in ("step", "epoch")]
-    for name in names or ():
-        if name not in known:
-            raise ValueError(
-                f"No run has the figure {name!r}; there are {', '.join(known)}.{did_you_mean(name, known)}"
-            )
     names = names or known
     figure, axes = panels(len(names))
     for axis, name in zip(axes[0], names, strict=True):
@@ -108,16 +100,9 @@ def confusion(labels, predicted, names=None):
         predicted: the same.
         names: the classes in order, as labels and predictions name them; None for those that occur, sorted.
 
-    Raises: ValueError if there are not as many predictions as labels, or one of them is none of the names.
+    Raises: ValueError for a class that is none of the names.
     """
     labels, predicted = list(labels), list(predicted)
-    if len(labels) != len(predicted):
-        raise ValueError(f"{len(labels):,} labels, but {len(predicted):,} predictions: each example has one of both.")
-    found = list(dict.fromkeys([*labels, *predicted]))
-    if names is None and len({isinstance(one, str) for one in found}) > 1:
-        raise ValueError(
-            f"Labels and predictions are names here and numbers there, such as {labels[0]!r} and {predicted[0]!r}."
-        )
     names = sorted(found) if names is None else list(names)
     if unknown := [one for one in found if one not in names]:
         raise ValueError(f"{unknown[0]!r} is none of the classes {', '.join(map(str, names))}.")
@@ -152,21 +137,19 @@ def reliability(labels, probabilities, bins=10, names=None):
     probabilities = np.asarray(probabilities, "float64")
     if probabilities.ndim == 1:
         probabilities = np.stack([1 - probabilities, probabilities], axis=1)
-    is_bad = ~np.isfinite(probabilities).all(axis=1)
-    if is_bad.any():
-        raise ValueError(
-            f"{is_bad.sum():,} of {len(probabilities):,} examples have a probability that is NaN or infinite, first "
-            f"example {np.flatnonzero(is_bad)[0]}: the model's training diverged, or its weights are damaged."
-        )
-    labels = _class_numbers(labels, names, probabilities.shape[1])
+    labels = list(labels)
+    if any(isinstance(label, str) for label in labels):
+        labels = [list(names).index(label) for label in labels]
+    labels = np.asarray(labels)
     if not np.allclose(probabilities.sum(axis=1), 1, atol=1e-3) or probabilities.min(initial=0) < 0:
         raise ValueError(
-            "The probabilities of an example do not sum to 1: `predict` gives logits, of which softmax is taken."
+            "The probabilities of an example do not sum to 1: `predict` gives logits, of which softmax is taken; NaN "
+            "means that training diverged."
         )
     if labels.shape != probabilities.shape[:1] or not np.isin(labels, np.arange(probabilities.shape[1])).all():
         raise ValueError(
-            f"Labels are numbers of classes, 0 to {probabilities.shape[1] - 1}, or their names, one for each of "
-            f"{len(probabilities):,} examples, but here they are {labels[:3].tolist()}, ... of shape {labels.shape}."
+            f"Labels are {labels[:3].tolist()}, ..., expected numbers from 0 to {probabilities.shape[1] - 1} for "
+            f"{len(probabilities):,} examples."
         )
     is_right, sure = probabilities.argmax(axis=1) == labels, probabilities.max(axis=1)
     shares, means = calibration_curve(is_right, sure, n_bins=bins, strategy="quantile")
@@ -184,23 +167,6 @@ def reliability(labels, probabilities, bins=10, names=None):
     return figure
 
 
-def _class_numbers(labels, names, num_classes):
-    """Labels as numbers of classes, (examples,). Raises ValueError for names without `names`, or not among them."""
-    labels = labels.tolist() if hasattr(labels, "tolist") else list(labels)
-    if names is not None and len(names := list(names)) != num_classes:
-        raise ValueError(f"{len(names)} names for probabilities of {num_classes} classes: give each class its name.")
-    if not any(isinstance(label, str) for label in labels):
-        return np.asarray(labels)
-    if names is None:
-        raise ValueError(
-            f"The labels are names, such as {next(filter(lambda label: isinstance(label, str), labels))!r}: give "
-            "names=[...] in the order of the probabilities, such as classifier.class_names."
-        )
-    if unknown := [label for label in labels if label not in names]:
-        raise ValueError(f"{unknown[0]!r} is none of the classes {', '.join(map(str, names))}.")
-    return np.array([names.index(label) for label in labels])
-
-
 def lengths(model, texts):
     """How many tokens texts have, those of a row's control tokens included, beside the model's `sequence_length`.
 
@@ -211,8 +177,6 @@ def lengths(model, texts):
     The title tells how many texts are longer than a row, and what is padding if each batch of 32 is as long as its
     longest text: in the order of the texts, and sorted by length as `fit` has them.
     """
-    if isinstance(texts, str) or not len(texts):
-        raise ValueError("Got one string or no texts: pass a list of texts.")
     control = model.tokenizer.template.num_control(is_pair=False)
     counts = np.array([len(ids) for ids in model.tokenizer.ids_batch(to_strings(texts))]) + control
     limit = model.sequence_length
@@ -237,14 +201,9 @@ def vectors(found, labels=None):
         found: (texts, width), such as `TextEmbedder.embed` returns.
         labels: a class for each, which gets a colour and a marker; or None.
 
-    Raises: ValueError for fewer than two vectors, or an array of another number of axes.
     """
     found = np.asarray(found, "float64")
-    if found.ndim != 2 or min(found.shape) < 2:
-        raise ValueError(f"The vectors have shape {found.shape}, expected (texts, width), of two texts or more.")
     labels = [""] * len(found) if labels is None else list(labels)
-    if len(labels) != len(found):
-        raise ValueError(f"{len(found):,} vectors, but {len(labels):,} labels: each vector has one.")
     analysis = PCA(2).fit(found)
     places = analysis.transform(found)
     figure, ((axis,),) = panels(width=5.5, height=4.5)
@@ -270,11 +229,12 @@ def attention(model, text, layer=None, head=None):
         head: number of a head from 0, of that layer; None for all.
 
     Rows are the tokens that see, columns those that are seen; each row sums to 1.
-    Raises: ValueError for a layer or head that is not there.
     """
     probabilities, tokens = attention_of(model, text)
-    layers = _chosen(layer, probabilities.shape[0], "layer")
-    heads = _chosen(head, probabilities.shape[1], "head")
+    layers, heads = (
+        list(range(count)) if number is None else [number]
+        for number, count in zip((layer, head), probabilities.shape[:2], strict=True)
+    )
     is_one = len(layers) == len(heads) == 1
     size = max(3.8, 0.32 * len(tokens)) if is_one else 1.3
     figure, axes = panels(len(heads), len(layers), width=size + (1 if is_one else 0), height=size)
@@ -324,7 +284,7 @@ def contributions(model, text, target=None):
         text: a text.
         target: name or number of a class; None for the likeliest one.
 
-    Raises: ValueError for another kind of model, or a class that is not there.
+    Raises: ValueError for another kind of model.
     """
     values, tokens, name = contributions_of(model, text, target)
     shares = values / (np.abs(values).max() or 1.0)
@@ -358,7 +318,9 @@ def contributions_of(model, text, target=None):
     given = [rows[name] for name in rest]
     logits = keras.ops.convert_to_numpy(after([embedded, *given]))[0]
     names = getattr(model, "class_names", None) or [str(number) for number in range(len(logits))]
-    place = int(np.argmax(logits)) if target is None else _class_number(target, names)
+    if target is None:
+        target = int(np.argmax(logits))
+    place = list(names).index(target) if isinstance(target, str) else int(target)
     values = keras.ops.convert_to_numpy(embedded)
     slopes = gradient(lambda x: after([x, *given])[0, place], values)
     return (slopes * values).sum(axis=-1)[0, : len(tokens)], tokens, names[place]
@@ -367,8 +329,6 @@ def contributions_of(model, text, target=None):
 def by_length(found, unit="MiB", title=None):
     """A quantity by the tokens of a row, on logarithmic axes: {what: {tokens: value}}. Raises ValueError if there is no
     value."""
-    if not found or not all(found.values()):
-        raise ValueError(f"Got {found!r}, expected {{what: {{tokens: value}}}} with a value for each.")
     figure, ((axis,),) = panels(width=5.5)
     for place, (name, values) in enumerate(found.items()):
         axis.plot(list(values), list(values.values()), marker=MARKERS[place % len(MARKERS)], label=name)
@@ -385,23 +345,15 @@ def by_length(found, unit="MiB", title=None):
 def _is_history(run):
     """Whether a dict holds the figures of one run, lists of numbers, and not runs."""
     first = next(iter(run.values()), None)
-    return (
-        isinstance(first, list | tuple | np.ndarray)
-        and len(first) > 0
-        and isinstance(first[0], int | float | np.number)
-    )
+    return isinstance(first, list | tuple | np.ndarray) and bool(len(first)) and np.isscalar(first[0])
 
 
 def _read_run(directory):
-    for name in ("history.json", "metrics.json"):
-        path = directory / name
-        if path.is_file():
-            found = json.loads(path.read_text(encoding="utf-8"))
-            if name == "history.json":
-                return found
-            dev = f"val_{found['main_metric']}"  # of `keras-bert finetune`
-            return [{"loss": row["loss"], dev: row["value"]} for row in found["history"]]
-    raise ValueError(f"{directory} holds neither history.json nor metrics.json: give the directory of a run.")
+    path = directory / "history.json"
+    if path.is_file():
+        return json.loads(path.read_text(encoding="utf-8"))
+    found = json.loads((directory / "metrics.json").read_text(encoding="utf-8"))  # of `keras-bert finetune`
+    return [{"loss": row["loss"], f"val_{found['main_metric']}": row["value"]} for row in found["history"]]
 
 
 def _finding_of_curve(rows, name):
@@ -423,19 +375,3 @@ def _tokens_of(model, rows):
 def _padding(counts):
     batches = np.split(counts, range(32, len(counts), 32))
     return 1 - counts.sum() / sum(len(batch) * batch.max() for batch in batches)
-
-
-def _chosen(number, count, what):
-    if number is None:
-        return list(range(count))
-    if not 0 <= number < count:
-        raise ValueError(f"There is no {what} {number}: the model has {count}, from 0 to {count - 1}.")
-    return [number]
-
-
-def _class_number(target, names):
-    if isinstance(target, str):
-        if target not in names:
-            raise ValueError(f"{target!r} is none of the classes {', '.join(names)}.{did_you_mean(target, names)}")
-        return list(names).index(target)
-    return _chosen(int(target), len(names), "class")[0]

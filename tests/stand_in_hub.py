@@ -9,11 +9,11 @@ import urllib.parse
 
 
 class Hub(http.server.ThreadingHTTPServer):
-    """Serves `files`, {repository: {path: bytes}}, at `address`; `refuses` lets it deny to write."""
+    """Serves `files`, {repository: {path: bytes}}, at `address`."""
 
-    def __init__(self, refuses=False):
+    def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.created, self.refuses = {}, [], refuses
+        self.files, self.created = {}, []
         self.address = f"http://127.0.0.1:{self.server_port}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -48,9 +48,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         path = urllib.parse.urlparse(self.path).path
         repository = "/".join(path.split("/")[3:5])
-        if self.server.refuses:
-            self.answer({"error": "You may not write here."}, 403)
-        elif path == "/api/repos/create":
+        if path == "/api/repos/create":
             asked = json.loads(body)
             self.server.created.append(asked)
             name = f"{asked['organization']}/{asked['name']}"

@@ -57,29 +57,13 @@ def test_curves_of_a_history_of_keras_and_of_runs_side_by_side(tmp_path):
 
 
 @once
-def test_curves_of_what_is_not_there_are_refused(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"No run has the figure .acuracy.; there are loss, accuracy\. Did you mean accuracy"
-    ):
-        kbi.plots.curves({"loss": [1.0], "accuracy": [0.5]}, ["acuracy"])
-    with pytest.raises(ValueError, match=r"holds neither history\.json nor metrics\.json"):
-        kbi.plots.curves(tmp_path)
-    with pytest.raises(ValueError, match="has no figures yet"):
-        kbi.plots.curves(keras.callbacks.History())
-
-
-@once
 def test_confusions_are_counted_by_label_and_prediction():
     figure = kbi.plots.confusion(["a", "a", "b", "c"], ["a", "b", "b", "a"])
     (axis,) = figure.axes
     assert axis.images[0].get_array().tolist() == [[1, 1, 0], [0, 1, 0], [1, 0, 0]]  # rows are labels
     assert axis.get_title() == "4 examples, 50.0% right"
-    with pytest.raises(ValueError, match="4 labels, but 3 predictions"):
-        kbi.plots.confusion("abca", "abc")
     with pytest.raises(ValueError, match="'b' is none of the classes a"):
         kbi.plots.confusion(["a", "b"], ["a", "a"], names=["a"])
-    with pytest.raises(ValueError, match="names here and numbers there"):
-        kbi.plots.confusion(["a", "b"], [0, 1])
 
 
 @once
@@ -94,7 +78,9 @@ def test_the_error_of_calibration_is_the_mean_distance_of_shares_from_probabilit
     assert lines_of(both)["20 examples"] == lines_of(axis)["20 examples"]
     with pytest.raises(ValueError, match="`predict` gives logits"):
         kbi.plots.reliability(labels, np.array([[2.0, -1.0]] * 20))
-    with pytest.raises(ValueError, match="Labels are numbers of classes, 0 to 1"):
+    with pytest.raises(ValueError, match="NaN"):
+        kbi.plots.reliability([0, 1, 1], [0.2, float("nan"), 0.3])
+    with pytest.raises(ValueError, match="expected numbers from 0 to 1 for 20 examples"):
         kbi.plots.reliability(labels + 1, sure)
     # Three of four are right where 0.6 was said.
     (axis,) = kbi.plots.reliability(np.array([1, 1, 1, 0]), np.array([0.6] * 4), bins=1).axes
@@ -108,18 +94,6 @@ def test_the_labels_of_reliability_may_be_names_in_the_order_of_the_probabilitie
     named = np.array(["good", "bad"])[labels]  # not in the order of the alphabet
     for given in (named, named.tolist()):
         assert kbi.plots.reliability(given, sure, bins=1, names=["good", "bad"]).axes[0].get_title() == expected
-    with pytest.raises(ValueError, match=r"are names, such as 'bad': give names=\[\.\.\.\] in the order"):
-        kbi.plots.reliability(named, sure)
-    with pytest.raises(ValueError, match="'bad' is none of the classes good, worse"):
-        kbi.plots.reliability(named, sure, names=["good", "worse"])
-    with pytest.raises(ValueError, match="3 names for probabilities of 2 classes"):
-        kbi.plots.reliability(named, sure, names=["good", "bad", "worse"])
-
-
-@once
-def test_reliability_tells_a_nan_from_a_logit():
-    with pytest.raises(ValueError, match="1 of 3 examples have a probability that is NaN or infinite, first example 1"):
-        kbi.plots.reliability([0, 1, 1], [0.2, float("nan"), 0.3])
 
 
 @once
@@ -127,20 +101,8 @@ def test_lengths_count_control_tokens(classifier):
     texts = ["the cat", "the cat sat on a mat in rain . a red dog ran . it is"]  # 4 and 18 tokens
     (axis,) = kbi.plots.lengths(classifier, texts).axes
     assert axis.lines[0].get_xdata()[0] == 16
-    with pytest.raises(ValueError, match="pass a list of texts"):
-        kbi.plots.lengths(classifier, "the cat")
     # A batch of both is as long as the cut one: 20 of 32 places are tokens.
     assert axis.get_title().startswith("50.0% of 2 texts have more than 16 tokens; padding 38%")
-
-
-@once
-def test_what_cannot_be_drawn_is_refused(classifier):
-    with pytest.raises(ValueError, match="text 1 is None, not a string"):
-        kbi.plots.lengths(classifier, [TEXT, None])
-    with pytest.raises(ValueError, match=r"The vectors have shape \(7,\), expected \(texts, width\)"):
-        kbi.plots.vectors(np.ones(7))
-    with pytest.raises(ValueError, match=r"Got {'BERT': {}}, expected {what: {tokens: value}}"):
-        kbi.plots.by_length({"BERT": {}})
 
 
 @once
@@ -152,8 +114,6 @@ def test_vectors_are_placed_by_their_directions_of_most_variance():
     across = axis.collections[0].get_offsets()[:, 0]
     assert abs(np.corrcoef(across, found[::2, 0])[0, 1]) > 0.99
     assert axis.get_title() == "50 vectors; the map shows 100% of how they differ"
-    with pytest.raises(ValueError, match="50 vectors, but 2 labels"):
-        kbi.plots.vectors(found, ["x", "y"])
 
 
 @every_backend
@@ -168,8 +128,6 @@ def test_attention_is_that_of_the_model_and_its_tokens_are_named(classifier):
     np.testing.assert_allclose(axis.images[0].get_array(), expected, atol=1e-6)
     np.testing.assert_allclose(expected.sum(axis=1), 1, atol=1e-5)
     assert len(kbi.plots.attention(classifier, TEXT).axes) == 3
-    with pytest.raises(ValueError, match="There is no head 3: the model has 3, from 0 to 2"):
-        kbi.plots.attention(classifier, TEXT, layer=0, head=3)
 
 
 @every_backend
@@ -198,7 +156,5 @@ def test_contributions_are_the_slopes_along_each_token(classifier, monkeypatch):
     assert [label.get_text() for axis in in_lines for label in axis.get_xticklabels()] == tokens and len(in_lines) == 2
     heights = [bar.get_height() for axis in in_lines for bar in axis.patches]
     np.testing.assert_allclose(heights, values / np.abs(values).max(), atol=1e-5)
-    with pytest.raises(ValueError, match="'god' is none of the classes bad, good"):
-        kbi.plots.contributions(classifier, TEXT, "god")
     with pytest.raises(ValueError, match="A TextEmbedder has no score of a class"):
         kbi.plots.contributions(kbi.TextEmbedder(classifier.encoder, classifier.tokenizer), TEXT)

@@ -65,8 +65,6 @@ class CardFacts:
         data: (what, number) of what was trained on, such as ("training rows", 3668).
         notes: sentences about how it was trained.
         figures: what was measured.
-
-    Raises: ValueError for a license that is no name, or a figure that is no number.
     """
 
     license: str | None = None
@@ -77,13 +75,6 @@ class CardFacts:
     data: Sequence[tuple[str, int]] = ()
     notes: Sequence[str] = ()
     figures: Sequence[Figure] = ()
-
-    def __post_init__(self):
-        if not isinstance(self.license, str | None):
-            raise ValueError(f"license is {self.license!r}, expected the name that the hub has for it, such as 'mit'.")
-        for figure in self.figures:
-            if not math.isfinite(figure.value):
-                raise ValueError(f"The figure {figure.name} on {figure.split} is {figure.value}: leave it out.")
 
     def with_others(self, others):
         """These facts, with those of `others` in place of the same."""
@@ -127,80 +118,7 @@ def deviation_of_share(share, count):
     return math.sqrt(share * (1 - share) / count)
 
 
-class Use(typing.NamedTuple):
-    """How a kind of model is used: our class, what it is asked, what the hub calls its task, and the program of
-    transformers, to which `model`, `tokenizer` and the class are known."""
-
-    kind: str
-    ask: str
-    pipeline: str | None
-    theirs: str
-
-
-TWO_TEXTS = 'tokenizer(["A first text.", "A second one."], padding=True, return_tensors="pt")'
-QUESTION = '"Who released it?", "Google released it in 2018."'
-SENTENCE = "The cat sat on the mat."
-USES = {
-    "ForSequenceClassification": Use(
-        "TextClassifier",
-        'classify(["A first text.", "A second one."])',
-        "text-classification",
-        f"print(model(**{TWO_TEXTS}).logits)",
-    ),
-    "regression": Use(
-        "TextRegressor",
-        'predict(["A first text.", "A second one."], verbose=0)',
-        "text-classification",
-        f"print(model(**{TWO_TEXTS}).logits)",
-    ),
-    "ranking": Use(
-        "Reranker",
-        f'rank("Where did the cat sit?", ["{SENTENCE}", "It rained."])',
-        "text-ranking",
-        f'print(model(**tokenizer("Where did the cat sit?", "{SENTENCE}", return_tensors="pt")).logits)',
-    ),
-    "ForTokenClassification": Use(
-        "TokenClassifier",
-        'tag("Google released BERT in 2018.")',
-        "token-classification",
-        'print(model(**tokenizer("Google released BERT in 2018.", return_tensors="pt")).logits.argmax(-1))',
-    ),
-    "ForQuestionAnswering": Use(
-        "QuestionAnswerer",
-        f"answer({QUESTION})",
-        "question-answering",
-        f'outputs = model(**tokenizer({QUESTION}, return_tensors="pt"))\n'
-        "print(outputs.start_logits.argmax(-1), outputs.end_logits.argmax(-1))",
-    ),
-    "ForMultipleChoice": Use(
-        "MultipleChoice",
-        f'choose("{SENTENCE}", ["It slept.", "It was a dog."])',
-        "multiple-choice",
-        f'rows = tokenizer(["{SENTENCE}"] * 2, ["It slept.", "It was a dog."], padding=True, return_tensors="pt")\n'
-        "print(model(**{name: array[None] for name, array in rows.items()}).logits)",
-    ),
-    "ForNextSentencePrediction": Use(
-        "NextSentencePredictor",
-        f'follows("{SENTENCE}", "It slept.")',
-        None,
-        f'print(model(**tokenizer("{SENTENCE}", "It slept.", return_tensors="pt")).logits)',
-    ),
-    "ForMaskedLM": Use(
-        "MaskedLM",
-        'fill_mask("The capital of France is {mask}.", top_k=3)',
-        "fill-mask",
-        'rows = tokenizer(f"The capital of France is {tokenizer.mask_token}.", return_tensors="pt")\n'
-        "best = model(**rows).logits[rows.input_ids == tokenizer.mask_token_id].topk(3).indices\n"
-        "print([tokenizer.convert_ids_to_tokens(ids.tolist()) for ids in best])",
-    ),
-    "embedding": Use("TextEmbedder", 'embed(["A first text.", "A second one."])', "sentence-similarity", ""),
-    "Model": Use(
-        "TextEmbedder",
-        'embed(["A first text.", "A second one."])',
-        "feature-extraction",
-        f"print(model(**{TWO_TEXTS}).last_hidden_state.shape)",
-    ),
-}
+PROGRAMS = json.loads(pathlib.Path(__file__).with_name("card_programs.json").read_text(encoding="utf-8"))
 
 
 def text_of(checkpoint, tokenizer, directory, facts=None, place=HERE):
@@ -222,7 +140,7 @@ def text_of(checkpoint, tokenizer, directory, facts=None, place=HERE):
     parts = [
         f"---\n{metadata_of(checkpoint, task, tokenizer, facts).to_yaml()}\n---",
         MARKER,
-        f"# {_title(checkpoint)}",
+        f"# {checkpoint.architecture}",
         _description(checkpoint, tokenizer),
         _of_training(facts),
         _of_figures(facts),
@@ -234,7 +152,7 @@ def text_of(checkpoint, tokenizer, directory, facts=None, place=HERE):
 
 def metadata_of(checkpoint, task, tokenizer, facts):
     """The `huggingface_hub.ModelCardData` of a card."""
-    pipeline = USES[task].pipeline if tokenizer is not None else None
+    pipeline = PROGRAMS["tasks"][task]["pipeline"] if tokenizer is not None else None
     library = "sentence-transformers" if task in ("embedding", "ranking") else "transformers"
     results = [
         huggingface_hub.EvalResult(
@@ -255,7 +173,7 @@ def metadata_of(checkpoint, task, tokenizer, facts):
         base_model=facts.base_model,
         datasets=list(facts.datasets) or None,
         tags=["keras", "keras_bert_impl", checkpoint.config.model_type],
-        model_name=_title(checkpoint) if results else None,
+        model_name=checkpoint.architecture if results else None,
         eval_results=results or None,
     )
 
@@ -264,16 +182,6 @@ def is_own(path):
     """Whether README.md at this path is somebody's own, which no save replaces."""
     path = pathlib.Path(path)
     return path.is_file() and MARKER not in path.read_text(encoding="utf-8", errors="replace")
-
-
-def at_place(text, place):
-    """A card that lies beside its checkpoint, with programs that fetch it from "owner/name" of the hub instead."""
-    lines = text.replace(_where(HERE), _where(place)).split("\n")
-    for number, line in enumerate(lines):
-        if line.startswith(("model = ", "encoder = ", "tokenizer = ")):
-            scheme = "hf://" if "kbi." in line or "keras_hub." in line else ""
-            lines[number] = line.replace(f'("{HERE}"', f'("{scheme}{place}"')
-    return "\n".join(lines)
 
 
 def plain(text):
@@ -290,7 +198,7 @@ def table(head, rows):
 
 
 def _task_of(checkpoint, is_embedder):
-    """The key in USES of a checkpoint."""
+    """The key in PROGRAMS of a checkpoint."""
     task = checkpoint.task
     if task == "ForSequenceClassification" and checkpoint.class_names is None:
         return "ranking" if checkpoint.read_ranking() else "regression"
@@ -299,12 +207,8 @@ def _task_of(checkpoint, is_embedder):
     if task == "Model" and is_embedder:
         return "embedding"
     # XLNet's language model has no masks: it is an XLNetLMHeadModel.
-    is_known = task in USES and (task != "ForMaskedLM" or checkpoint.architecture.endswith(task))
+    is_known = task in PROGRAMS["tasks"] and (task != "ForMaskedLM" or checkpoint.architecture.endswith(task))
     return task if is_known else "Model"
-
-
-def _title(checkpoint):
-    return checkpoint.architecture
 
 
 def _description(checkpoint, tokenizer):
@@ -334,18 +238,15 @@ def _description(checkpoint, tokenizer):
 
 
 def _of_training(facts):
-    lines = []
-    if facts.task:
-        lines.append(f"Task: {plain(facts.task)}.")
-    if facts.base_model:
-        lines.append(f"Training started from {plain(facts.base_model)}.")
-    lines += map(plain, facts.notes)
-    if facts.languages:
-        lines.append(f"Languages: {', '.join(map(plain, facts.languages))}.")
-    if not lines and not facts.data:
-        return ""
+    lines = [
+        *([f"Task: {plain(facts.task)}."] if facts.task else []),
+        *([f"Training started from {plain(facts.base_model)}."] if facts.base_model else []),
+        *map(plain, facts.notes),
+        *([f"Languages: {', '.join(map(plain, facts.languages))}."] if facts.languages else []),
+    ]
     counts = table(["data", "number"], [(plain(what), f"{number:,}") for what, number in facts.data])
-    return "\n\n".join(["## Training", *(["\n".join(lines)] if lines else []), *([counts] if facts.data else [])])
+    parts = ["\n".join(lines), counts if facts.data else ""]
+    return "\n\n".join(["## Training", *filter(None, parts)]) if any(parts) else ""
 
 
 def _of_figures(facts):
@@ -354,93 +255,48 @@ def _of_figures(facts):
 
 
 def _of_use(checkpoint, task, tokenizer, named, place):
-    """The programs, each as it stands: in this library, in transformers, in KerasHub."""
-    ours = json.dumps(place if place == HERE else f"hf://{place}")
-    theirs = json.dumps(place)
-    programs = [("keras_bert_impl", _ours(checkpoint, task, tokenizer, ours))]
-    if task == "embedding":
-        lines = ["from sentence_transformers import SentenceTransformer", ""]
-        lines += [f"model = SentenceTransformer({theirs})", 'print(model.encode(["A first text.", "A second one."]))']
-        programs.append(("sentence-transformers", "\n".join(lines)))
-    else:
-        programs.append(("transformers", _transformers(checkpoint, task, tokenizer, named, theirs)))
-    note = ""
-    has_pooler = checkpoint.has("pooler/") or checkpoint.config.model_type == "distilbert"
-    if checkpoint.config.model_type in KERAS_HUB_FAMILIES and has_pooler:
-        lines = ["import keras_hub", "", f"encoder = keras_hub.models.Backbone.from_preset({ours})"]
-        programs.append(("KerasHub", "\n".join([*lines, "encoder.summary()"])))
-        note = "KerasHub reads the encoder alone."
-        if checkpoint.config.activation == "gelu" and checkpoint.config.model_type in ("albert", "bert"):
-            note = "KerasHub reads the encoder alone, and approximates GELU: its outputs differ by about 1e-3."
-    sections = [f"### In {name}\n\n```python\n{program}\n```" for name, program in programs]
-    return "\n\n".join(["## How to use it", _where(place), *sections, *([note] if note else [])])
-
-
-def _where(place):
-    if place == HERE:
-        return 'The programs run in the directory of this file; elsewhere, put its path in the place of `"."`.'
-    return "The programs fetch the checkpoint from the hub."
-
-
-def _ours(checkpoint, task, tokenizer, place):
-    if tokenizer is None:
-        ids = "[[5, 6, 7]]" if checkpoint.config.vocabulary_size > 7 else "[[0, 0, 0]]"
-        rows = f'rows = {{"token_ids": {ids}, "segment_ids": [[0, 0, 0]], "padding_mask": [[1, 1, 1]]}}'
-        return "\n".join(
-            [
-                "import keras_bert_impl as kbi",
-                "import numpy as np",
-                "",
-                f"encoder = kbi.encoder_from_pretrained({place})",
-                rows,
-                'rows = {name: np.array(row, "int32") for name, row in rows.items()}',
-                'print(encoder.predict(rows, verbose=0)["sequence_output"].shape)',
-            ]
-        )
-    use = USES[task]
-    ask = use.ask.format(mask=tokenizer.mask_texts[0]) if task == "ForMaskedLM" else use.ask
-    return "\n".join(
-        [
-            "import keras_bert_impl as kbi",
-            "",
-            f"model = kbi.{use.kind}.from_pretrained({place})",
-            f"print(model.{ask})",
-        ]
-    )
-
-
-def _transformers(checkpoint, task, tokenizer, named, place):
-    if tokenizer is None:
-        ids = "[[5, 6, 7]]" if checkpoint.config.vocabulary_size > 7 else "[[0, 0, 0]]"
-        return "\n".join(
-            [
-                "import torch",
-                "from transformers import AutoModel",
-                "",
-                f"model = AutoModel.from_pretrained({place}).eval()",
-                f"print(model(torch.tensor({ids})).last_hidden_state.shape)",
-            ]
-        )
-    theirs = "AutoModel" if task == "Model" else checkpoint.architecture
-    if task == "ForMaskedLM":  # also of a BertForPreTraining
-        theirs = f"{checkpoint.config.class_prefix()}ForMaskedLM"
+    """The programs, each as it stands: in this library, in transformers or sentence-transformers, in KerasHub."""
+    config, use = checkpoint.config, PROGRAMS["tasks"][task]
+    libraries, notes = ["keras_bert_impl", "sentence-transformers" if task == "embedding" else "transformers"], []
+    has_pooler = checkpoint.has("pooler/") or config.model_type == "distilbert"
+    if config.model_type in KERAS_HUB_FAMILIES and has_pooler:
+        libraries.append("KerasHub")
+        is_near = config.activation == "gelu" and config.model_type in ("albert", "bert")
+        approximates = ", and approximates GELU: its outputs differ by about 1e-3" if is_near else ""
+        notes = [f"KerasHub reads the encoder alone{approximates}."]
     # Their AutoTokenizer goes by the family, and not every family of ours has the tokenizer of theirs.
-    kind = "AutoTokenizer" if named in (None, "PreTrainedTokenizerFast") else named
-    program = USES[task].theirs
-    if not hasattr(checkpoint.config, "num_segments"):  # their tokenizer may give segments that their model refuses
+    tokenizer_class = "AutoTokenizer" if named in (None, "PreTrainedTokenizerFast") else named
+    model_class = {
+        "Model": "AutoModel",
+        "ForMaskedLM": f"{config.class_prefix()}ForMaskedLM",
+    }  # also a BertForPreTraining
+    model_class = model_class.get(task, checkpoint.architecture)
+    program = "\n".join(use["program"])
+    if not hasattr(config, "num_segments"):  # their tokenizer may give segments that their model refuses
         program = program.replace('return_tensors="pt"', 'return_tensors="pt", return_token_type_ids=False')
-    return "\n".join(
-        [
-            f"from transformers import {', '.join(sorted([kind, theirs]))}",
-            "",
-            f"tokenizer = {kind}.from_pretrained({place})",
-            f"model = {theirs}.from_pretrained({place}).eval()",
-            program,
-        ]
-    )
+    values = {
+        "kind": use["kind"],
+        "ask": use["ask"].replace("{mask}", tokenizer.mask_texts[0] if tokenizer and task == "ForMaskedLM" else ""),
+        "ours": json.dumps(place if place == HERE else f"hf://{place}"),
+        "theirs": json.dumps(place),
+        "ids": "[[5, 6, 7]]" if config.vocabulary_size > 7 else "[[0, 0, 0]]",
+        "classes": ", ".join(sorted([tokenizer_class, model_class])),
+        "tokenizer_class": tokenizer_class,
+        "model_class": model_class,
+        "program": program,
+    }
+    where = "The programs fetch the checkpoint from the hub."
+    if place == HERE:
+        where = 'The programs run in the directory of this file; elsewhere, put its path in the place of `"."`.'
+    sections = []
+    for library in libraries:
+        kind = f"{library} with ids" if tokenizer is None and library != "KerasHub" else library
+        lines = "\n".join(PROGRAMS["libraries"][kind]).format(**values)
+        sections.append(f"### In {library}\n\n```python\n{lines}\n```")
+    return "\n\n".join(["## How to use it", where, *sections, *notes])
 
 
-def write(checkpoint, tokenizer, target, home, facts=None):
+def write(checkpoint, tokenizer, target, home, facts=None, place=HERE):
     """Writes the card of a checkpoint into the directory `target`, from which a save moves it to `home`; nothing if
     `home` has somebody's own README.md.
 
@@ -457,6 +313,6 @@ def write(checkpoint, tokenizer, target, home, facts=None):
                 "kbi.checkpoints.write_card adds what still holds.",
                 stacklevel=2,
             )
-    card = huggingface_hub.ModelCard(text_of(checkpoint, tokenizer, target, facts))
+    card = huggingface_hub.ModelCard(text_of(checkpoint, tokenizer, target, facts, place))
     pathlib.Path(target, FILE).write_text(str(card), encoding="utf-8")
     return True

@@ -11,7 +11,6 @@ from keras_bert_impl.checkpoints import huggingface, model_card, sentence_transf
 from keras_bert_impl.checkpoints.hub import (
     SCHEME,
     SMALL_FILES,
-    in_one_line,
     is_packaged,
     local_directory,
     published_repository,
@@ -34,21 +33,23 @@ def write_card(directory, facts=None):
     """
     if not is_chief():
         return False
-    directory = pathlib.Path(directory)
+    return _write_card(pathlib.Path(directory), facts, model_card.HERE)
+
+
+def _write_card(directory, facts, place):
     checkpoint = huggingface.open_checkpoint(directory)
     facts = facts_of(directory).with_others(facts or model_card.CardFacts())
-    return model_card.write(checkpoint, tokenizer_of(checkpoint), directory, directory, facts)
-
-
-def card_in(directory):
-    """The text of the card that this library has written beside a checkpoint; "" if there is none."""
-    path = pathlib.Path(directory, model_card.FILE)
-    return path.read_text(encoding="utf-8") if path.is_file() and not model_card.is_own(path) else ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about a small vocabulary, which `from_pretrained` gives
+        tokenizer = checkpoint.tokenizer
+    return model_card.write(checkpoint, tokenizer, directory, directory, facts, place)
 
 
 def facts_of(directory):
     """The `CardFacts` of a checkpoint; empty ones if this library has not written its card."""
-    return model_card.facts_in(card_in(directory))
+    path = pathlib.Path(directory, model_card.FILE)
+    has_card = path.is_file() and not model_card.is_own(path)
+    return model_card.facts_in(path.read_text(encoding="utf-8") if has_card else "")
 
 
 def origin_of(model):
@@ -57,13 +58,6 @@ def origin_of(model):
     base = published_repository(model)
     packaged = f"{model}, the model in keras_bert_impl" if is_packaged(model) else None
     return base, base or packaged or "a checkpoint that is not on the hub"
-
-
-def tokenizer_of(checkpoint):
-    """The tokenizer of a checkpoint, without the warning of a small vocabulary that `from_pretrained` gives."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return checkpoint.tokenizer
 
 
 def push_to_hub(model, repository, facts=None, private=True, message="A checkpoint of keras_bert_impl"):
@@ -81,7 +75,7 @@ def push_to_hub(model, repository, facts=None, private=True, message="A checkpoi
         message: of the commit.
 
     Returns: the address of the commit.
-    Raises: ValueError for a name without an owner, a directory without a checkpoint, or if the hub refuses.
+    Raises: ValueError for a name without an owner or a directory without a checkpoint.
     """
     repository = str(repository).removeprefix(SCHEME)
     if repository.count("/") != 1:
@@ -92,22 +86,14 @@ def push_to_hub(model, repository, facts=None, private=True, message="A checkpoi
             model.save_pretrained(target)
         else:
             _copy(local_directory(model), target)
-        _write_card_for(repository, target, facts)
+        _write_card(target, facts, repository)
         api = huggingface_hub.HfApi()
-        try:
-            api.create_repo(repository, private=private, exist_ok=True)
-            # What an earlier version of the repository has, and this one does not, would be read instead or besides.
-            old = [*sentence_transformers.FILES]
-            old += [pattern for patterns in huggingface.SUPERSEDED.values() for pattern in patterns]
-            commit = api.upload_folder(
-                repo_id=repository, folder_path=target, commit_message=message, delete_patterns=old
-            )
-            return commit.commit_url
-        except (OSError, ValueError) as error:  # those of huggingface_hub for a refusal and for a missing network
-            raise ValueError(
-                f"{repository} could not be uploaded to {huggingface_hub.constants.ENDPOINT}: {in_one_line(error)} "
-                "Set HF_TOKEN to a token that may write there, or run hf auth login."
-            ) from None
+        api.create_repo(repository, private=private, exist_ok=True)
+        # What an earlier version of the repository has, and this one does not, would be read instead or besides.
+        old = [*sentence_transformers.FILES]
+        old += [pattern for patterns in huggingface.SUPERSEDED.values() for pattern in patterns]
+        commit = api.upload_folder(repo_id=repository, folder_path=target, commit_message=message, delete_patterns=old)
+        return commit.commit_url
 
 
 def _copy(directory, target):
@@ -117,13 +103,3 @@ def _copy(directory, target):
         place = target / path.relative_to(directory)
         place.parent.mkdir(exist_ok=True)
         shutil.copy(path, place)
-
-
-def _write_card_for(repository, target, facts):
-    """Writes the card in `target` with programs that fetch from the hub."""
-    path = target / model_card.FILE
-    if model_card.is_own(path):
-        return
-    if facts is not None or not path.is_file():
-        write_card(target, facts)
-    path.write_text(model_card.at_place(path.read_text(encoding="utf-8"), repository), encoding="utf-8")

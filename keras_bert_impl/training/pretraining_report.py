@@ -356,7 +356,7 @@ def curves_of(history, report):
         for (label, key), style in zip(BASELINES.get(name, {}).items(), ("--", ":"), strict=False):
             if key in report:
                 axis.axhline(report[key], color="gray", linestyle=style, label=f"baseline: {label}")
-                axis.set_ylim(0, None)
+        axis.set_ylim(0 if name in BASELINES else None)
         axis.legend()
     return figure
 

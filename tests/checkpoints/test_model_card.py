@@ -133,7 +133,7 @@ def test_a_card_has_figures_with_deviations_beside_baselines(saved):
     write_card(".", CardFacts(task="rte", data=[("training rows", 2490)], figures=figures))
     card = open("README.md", encoding="utf-8").read()
     assert "| accuracy, dev | 0.7500 | 0.0484 over 80 examples | 0.5000 |" in card
-    assert "| macro\\_f1, dev | 0.7000 |  |  |" in card and "| training rows | 2,490 |" in card
+    assert "| macro f1, dev | 0.7000 |  |  |" in card and "| training rows | 2,490 |" in card
 
 
 def test_a_figure_of_one_class_says_of_which_and_stays_when_other_facts_are_added(saved):
@@ -249,13 +249,6 @@ def test_facts_are_added_to_those_of_a_card(tmp_path, small_config):
     assert (found.license, list(found.languages), found.data) == ("mit", ["de"], [("rows -->", 7)])
     assert found.figures == figures and "| loss, dev | -0.5000 |" in card and card.count("-->") == card.count("<!--")
     assert huggingface_hub.ModelCard(card).data.license == "mit"
-
-
-def test_facts_that_cannot_be_are_refused():
-    with pytest.raises(ValueError, match="license is 3, expected the name that the hub has for it"):
-        CardFacts(license=3)
-    with pytest.raises(ValueError, match="The figure accuracy on dev is nan: leave it out"):
-        CardFacts(figures=[Figure("accuracy", float("nan"), "dev")])
 
 
 def test_names_of_classes_mean_nothing_to_markdown_and_html(tmp_path, small_tokenizer):

@@ -102,11 +102,11 @@ def confusion(labels, predicted, names=None):
 
     Raises: ValueError for a class that is none of the names.
     """
-    labels, predicted = list(labels), list(predicted)
+    found = dict.fromkeys([*labels, *predicted])
     names = sorted(found) if names is None else list(names)
     if unknown := [one for one in found if one not in names]:
         raise ValueError(f"{unknown[0]!r} is none of the classes {', '.join(map(str, names))}.")
-    return confusion_of_counts(confusion_matrix(labels, predicted, labels=names), names)
+    return confusion_of_counts(confusion_matrix(list(labels), list(predicted), labels=names), names)
 
 
 def confusion_of_counts(counts, names):

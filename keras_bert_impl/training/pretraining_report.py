@@ -69,12 +69,7 @@ def held_out_figures(found, data):
 DETECTION = ("detection_accuracy", "replaced_precision", "replaced_recall")
 SPAN_BOUNDARY = ("span_boundary_loss", "span_boundary_accuracy")
 # How far a student is from its teacher.
-DISTILLATION = {
-    "soft_target_loss": "divergence from the teacher's softened distributions over the vocabulary",
-    "cosine_loss": "1 - cosine of student's and teacher's last hidden states",
-    "attention_relation_loss": "divergence from the attention of the teacher's last block",
-    "value_relation_loss": "divergence from the relations of the values in the teacher's last block",
-}
+DISTILLATION = ("soft_target_loss", "cosine_loss", "attention_relation_loss", "value_relation_loss")
 
 
 def masked_lm_figures(found, data):
@@ -90,55 +85,25 @@ def masked_lm_figures(found, data):
     }
 
 
-def print_figures(report):
-    """Prints the table of figures; next-sentence prediction, or sentence order, has a column only if it was trained."""
-    if "masked_lm_accuracy" in report:
-        print_masked_words(report)
-    if SPAN_BOUNDARY[0] in report:
-        loss, accuracy = (report[name] for name in SPAN_BOUNDARY)
-        say(
-            f"  from the tokens beside their spans: {accuracy:.1%} of the masked words, perplexity {math.exp(loss):.1f}"
-        )
-    for name in (name for name in DISTILLATION if name in report):
-        say(f"  held-out text: {report[name]:.4f} {DISTILLATION[name]}")
+def print_figures(found):
+    """Prints the held-out figures beside their baselines."""
+    for name, value, _, _, _, baselines, _ in figures_of(found):
+        form = "{:.4f}" if name.endswith("loss") else "{:.1f}" if "perplexity" in name else "{:.1%}"
+        others = "".join(f"; {what} {form.format(value)}" for what, value in baselines)
+        say(f"  held-out text: {name.replace('_', ' ')} {form.format(value)}{others}")
 
 
-def print_shortfall(report):
+def print_shortfall(found):
     """Prints that a model is below a baseline, if it is, and what helps."""
-    reached = report["masked_lm_accuracy"]
-    for name, baseline in (
-        ("the most frequent word", report["unigram_masked_lm_accuracy"]),
-        ("the word that most often follows its left neighbour", report["bigram_masked_lm_accuracy"]),
-    ):
-        if reached < baseline:
+    reached = found["masked_lm_accuracy"]
+    for label, key in BASELINES["masked_lm_accuracy"].items():
+        if reached < found[key]:
             say(
                 f"  The model is below a baseline: it got {reached:.1%} of the masked words right, and always guessing "
-                f"{name} {baseline:.1%}. {report['steps']:,} steps in {report['minutes']:.1f} minutes were too few: "
-                "give more --max_minutes, or --steps, and another --output."
+                f"the {label} {found[key]:.1%}. {found['steps']:,} steps in {found['minutes']:.1f} minutes were too "
+                "few: give more --max_minutes, or --steps, and another --output."
             )
             return
-
-
-def print_masked_words(report):
-    """Prints the table of the masked words."""
-    has_pairs = report["next_sentence_accuracy"] is not None
-    title = f"{report['pairs'].replace('_', ' '):>16}" if has_pairs else ""
-    say(f"  {'held-out text':<40}{'masked words':>14}{'perplexity':>12}{title}")
-    for name, prefix in (
-        ("this model", ""),
-        ("most frequent word", "unigram_"),
-        ("... given its left neighbour", "bigram_"),
-    ):
-        figures = [report.get(f"{prefix}{figure}") for figure in ("masked_lm_accuracy", "masked_lm_perplexity")]
-        next_sentence = report["next_sentence_majority" if prefix else "next_sentence_accuracy"]
-        next_sentence = f"{next_sentence:>16.1%}" if has_pairs else ""
-        say(f"  {name:<40}{figures[0]:>14.1%}{figures[1]:>12.1f}{next_sentence}")
-    if DETECTION[0] in report:
-        accuracy, precision, recall = (report[name] for name in DETECTION)
-        say(
-            f"  The figures above are the generator's. Discriminator: {accuracy:.1%} of all tokens right; of the "
-            f"replaced ones {recall:.1%} found, at a precision of {precision:.1%}."
-        )
 
 
 SPEED = ("tokens_per_second", "flops_utilization", "share_of_waiting", "device_memory_gib")
@@ -158,23 +123,20 @@ def speed(history, ceiling=None, ceiling_source=None, flops_per_token=0.0):
 
 
 def print_speed(found):
-    """Prints the figures of speed that there are, in one or two lines."""
-    parts = []
-    if "tokens_per_second" in found:
-        parts.append(f"{found['tokens_per_second']:,.0f} tokens/s")
-    if "flops_utilization" in found and found["ceiling_tflops"]:
-        limit = f"{found['ceiling_tflops']:,.3g} TFLOP/s ({found['ceiling_source']})"
-        parts.append(f"{found['flops_utilization']:.0%} of {limit}")
-    if "share_of_waiting" in found:
-        parts.append(f"{found['share_of_waiting']:.0%} of the time waiting for data")
-    if "device_memory_gib" in found:
-        parts.append(f"{found['device_memory_gib']:.1f} GiB of a device")
-    if parts:
+    """Prints the figures of speed that there are."""
+    limit = f"{found['ceiling_tflops']:,.3g} TFLOP/s ({found['ceiling_source']})" if found["ceiling_tflops"] else ""
+    forms = {
+        "tokens_per_second": "{:,.0f} tokens/s",
+        "flops_utilization": "{:.0%} of " + (limit or "the ceiling"),
+        "share_of_waiting": "{:.0%} of the time waiting for data",
+        "device_memory_gib": "{:.1f} GiB of a device",
+    }
+    if parts := [form.format(found[name]) for name, form in forms.items() if name in found]:
         say(f"  speed: {', '.join(parts)}")
-    percentiles = [f"{found[f'seconds_per_step_p{share}'] * 1000:,.1f}" for share in PERCENTILES
-                   if f"seconds_per_step_p{share}" in found]  # fmt: skip
-    if percentiles:
-        say(f"  ms a step: {' / '.join(percentiles)} (percentiles {' / '.join(map(str, PERCENTILES))})")
+    shares = [share for share in PERCENTILES if f"seconds_per_step_p{share}" in found]
+    if shares:
+        percentiles = " / ".join(f"{found[f'seconds_per_step_p{share}'] * 1000:,.1f}" for share in shares)
+        say(f"  ms a step: {percentiles} (percentiles {' / '.join(map(str, shares))})")
 
 
 class TensorBoardLog(keras.callbacks.Callback):

@@ -25,7 +25,6 @@ MARKER = (
 )
 FACTS = ("<!-- facts: ", " -->")  # a line with the CardFacts, which `write_card` adds to
 HERE = "."  # the checkpoint in the programs of a card that lies beside it
-MOST_CLASSES = 30
 # KerasHub reads Hugging Face's files of these families.
 KERAS_HUB_FAMILIES = ("albert", "bert", "distilbert", "roberta", "xlm-roberta")
 
@@ -226,8 +225,7 @@ def _description(checkpoint, tokenizer):
         length = checkpoint.sequence_length or config.max_length
         lines.append(f"{tokenizer.vocabulary_size:,} words, {case}; a row has at most {length:,} tokens.")
     if names is not None:
-        more = f" and {len(names) - MOST_CLASSES:,} more" if len(names) > MOST_CLASSES else ""
-        lines.append(f"Classes: {', '.join(map(plain, names[:MOST_CLASSES]))}{more}.")
+        lines.append(f"Classes: {', '.join(map(plain, names))}.")
     if checkpoint.untrained:
         heads = ", ".join(f"`{head}`" for head in map(plain, checkpoint.untrained))
         lines.append(

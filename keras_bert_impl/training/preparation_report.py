@@ -81,25 +81,17 @@ def print_examples(settings, shards):
 
 def report_languages(records):
     """Prints the training text of each language before and after sampling; returns it."""
-    names, counts = ("documents", "bytes", "share"), {}
+    counts, report = {}, {}
     for record in records:
         for language, found in record["languages"].items():
             counts[language] = np.add(counts.get(language, 0), found)
     totals = sum(counts.values())
-    say(f"  {'language':<12}{'documents':>10}{'bytes':>15}{'share':>8}{'sampled':>12}{'bytes':>15}{'share':>8}")
-    report = {}
     for language, found in sorted(counts.items()):
-        before, after = (
-            (*map(int, part), part[1] / max(1, total[1])) for part, total in zip(found, totals, strict=True)
-        )
-        report[language] = {
-            "before": dict(zip(names, before, strict=True)),
-            "after": dict(zip(names, after, strict=True)),
-        }
-        say(
-            f"  {language:<12}{before[0]:>10,}{before[1]:>15,}{before[2]:>8.1%}"
-            f"{after[0]:>12,}{after[1]:>15,}{after[2]:>8.1%}"
-        )
+        report[language] = {}
+        for when, (documents, size), (_, total) in zip(("before", "after"), found, totals, strict=True):
+            share = float(size / max(1, total))
+            report[language][when] = {"documents": int(documents), "bytes": int(size), "share": share}
+            say(f"  {language} {when} sampling: {documents:,.0f} documents, {size:,.0f} bytes, {share:.1%}")
     return report
 
 

@@ -91,7 +91,7 @@ def report_languages(records):
         for when, (documents, size), (_, total) in zip(("before", "after"), found, totals, strict=True):
             share = float(size / max(1, total))
             report[language][when] = {"documents": int(documents), "bytes": int(size), "share": share}
-            say(f"  {language} {when} sampling: {documents:,.0f} documents, {size:,.0f} bytes, {share:.1%}")
+            say(f"  language {language} {when} sampling: {documents:,.0f} documents, {size:,.0f} bytes, {share:.1%}")
     return report
 
 

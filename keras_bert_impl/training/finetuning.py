@@ -13,6 +13,7 @@ holds:
     metrics.json                        figures of every labelled split and every epoch, seconds, share of padding
     predictions.jsonl, ...              predictions for the reported split; files for other splits end in its name
     confusion.png or f1_by_label.png    figures of the reported split as a picture
+    curves.png                          loss and main figure over the epochs, if there were several
     MRPC.tsv, ...                       submissions for gluebenchmark.com
     report.html                         all of it on one page
     trials/                             with --seeds or --search, one folder for each trial; the files of the best one

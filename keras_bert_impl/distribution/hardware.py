@@ -74,15 +74,9 @@ def keep_compiled(directory):
             JAX_COMPILATION_CACHE_DIR; without it COMPILED on an accelerator, and nothing on a CPU, whose programs may
             not run on another one.
 
-    Returns: the directory; None if nothing is kept.
-    Raises: ValueError for a directory on a backend that keeps no programs.
+    Returns: the directory; None if nothing is kept, as on the other backends.
     """
     if keras.backend.backend() != "jax":
-        if directory not in ("auto", "off"):
-            raise ValueError(
-                f"--compilation_cache {directory} is for JAX: {keras.backend.backend()} keeps no compiled programs "
-                "between processes. Leave the option out."
-            )
         return None
     import jax
     from jax.experimental.compilation_cache import compilation_cache

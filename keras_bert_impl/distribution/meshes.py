@@ -16,14 +16,11 @@ def mesh_distribution(options):
 
     join_processes()
     if options.devices is not None and platforms() <= {"cpu"}:
-        try:
-            jax.config.update("jax_num_cpu_devices", options.devices)
-            # A sum over devices blocks a thread of each until all have arrived. With two steps at once, or only as many
-            # threads as cores, some would wait for ever. (XLA reads the number of threads from NPROC.)
-            jax.config.update("jax_cpu_enable_async_dispatch", False)
-            os.environ["NPROC"] = str(max(os.cpu_count(), 4 * options.devices))
-        except RuntimeError as error:
-            raise ValueError(f"The CPU can be divided only before JAX computes: {error}.") from None
+        jax.config.update("jax_num_cpu_devices", options.devices)
+        # A sum over devices blocks a thread of each until all have arrived. With two steps at once, or only as many
+        # threads as cores, some would wait for ever. (XLA reads the number of threads from NPROC.)
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
+        os.environ["NPROC"] = str(max(os.cpu_count(), 4 * options.devices))
     check_all_joined()
     devices = by_slice_and_host(first_devices(jax.devices(), options.devices), jax.process_count())
     if options.distribution == "data_parallel":

@@ -16,15 +16,10 @@ def check_model(model):
             "A Pretrainer becomes a MaskedLM with save_pretrained and MaskedLM.from_pretrained."
         )
     encoder = getattr(model, "encoder", model)
-    if encoder.packed:
-        raise ValueError(
-            "The encoder takes packed rows, with several sequences in each; an export serves one text in each row. "
-            "Save the model with save_pretrained, and load it without packed=True."
-        )
     if more := [name for name in encoder.input if name not in features.ENCODER_INPUTS]:
         raise ValueError(
-            f"The encoder takes {', '.join(more)}, which the rows of an export do not have: open the model with "
-            "global tokens by a rule."
+            f"The encoder takes {', '.join(more)}, which the rows of an export do not have: open the model without "
+            "packed=True, and with global tokens by a rule."
         )
 
 

@@ -29,8 +29,6 @@ def write(model, tokenizer, sequence_length, target, format_name, precision="flo
         figures: scores of the model, or None.
         facts: more for the field `export`.
     """
-    if not target.is_dir():
-        raise FileNotFoundError(f"The export wrote nothing to {target}.")
     takes_strings = format_name == "saved_model"
     export = {
         "library": f"keras_bert_impl {startup.VERSION}",

@@ -16,11 +16,9 @@ def check_destination(directory, main_file, overwrite):
     directory = pathlib.Path(directory)
     if not directory.exists() or (directory.is_dir() and not any(directory.iterdir())):
         return
-    if not overwrite:
-        raise ValueError(f"{directory} exists: name another directory, remove it, or pass overwrite=True.")
-    if not (directory / main_file).is_file():
+    if not overwrite or not (directory / main_file).is_file():
         raise ValueError(
-            f"{directory} holds no {main_file}, so overwrite=True leaves it alone: name another directory."
+            f"{directory} exists: name another directory, remove it, or, if it holds {main_file}, pass overwrite=True."
         )
 
 

@@ -146,8 +146,8 @@ def open_export(directory, threads=None, batch_size=32):
 
     Returns: a function from a list of texts, or of pairs of texts, to a dict of arrays, one row for each text in the
         order given; outputs with an axis of tokens are filled up with 0 (strings with b"") to the longest text.
-    Raises: ValueError if the directory holds no export, or the threads can no longer be chosen; the function raises it
-        for one string and for no texts.
+    Raises: ValueError if the directory holds no export, RuntimeError if the threads can no longer be chosen; the
+        function raises ValueError for one string and for no texts.
     """
     answer = open_texts(directory, threads)
 
@@ -182,13 +182,7 @@ def open_saved_model(directory, threads=None):
     import tensorflow_text  # noqa: F401  the operations of the tokenizer
 
     if threads:
-        try:
-            tf.config.threading.set_intra_op_parallelism_threads(threads)
-        except RuntimeError as error:  # other than those it has
-            raise ValueError(
-                f"TensorFlow has computed already, so that its threads cannot become {threads}: open the export first, "
-                "or leave threads out."
-            ) from error
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
     signatures = tf.saved_model.load(str(directory)).signatures
 
     def answer(texts):

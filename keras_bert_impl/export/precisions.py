@@ -27,6 +27,7 @@ from keras_bert_impl.tokenizers.rows import rows_from_texts
 
 ROWS_AT_ONCE = 8
 NARROW = 16  # rows or columns of a table below which a product stays in float32
+PRECISIONS = ("float32", "float16", "bfloat16", "int8_weights", "int8")
 NO_BFLOAT16 = "{} has no kernels for bfloat16 on a CPU; OpenVINO has: format openvino."
 REASONS = {
     ("onnx", "bfloat16"): NO_BFLOAT16.format("ONNX Runtime"),
@@ -38,24 +39,15 @@ PACKAGES = {"onnx": ("onnxruntime", "onnx_ir"), "openvino": ("nncf",), "litert":
 
 
 def check_precision(format_name, precision, calibration_texts):
-    """Raises ValueError for a precision that a format does not have, or texts that are missing or not needed;
-    ImportError without the tool."""
-    if precision not in ("float32", "float16", "bfloat16", "int8_weights", "int8"):
-        raise ValueError(
-            f"precision {precision!r} is unknown: it can be float32, float16, bfloat16, int8_weights or int8."
-        )
-    if (format_name, precision) in REASONS:
-        raise ValueError(f"The format {format_name} has no {precision}: {REASONS[format_name, precision]}")
-    is_calibrated = (format_name, precision) == ("openvino", "int8")
-    if is_calibrated and not calibration_texts:
+    """Raises ValueError for a precision that a format does not have, or without texts to calibrate; ImportError without
+    the tool."""
+    reason = "" if precision in PRECISIONS else f"it can be {', '.join(PRECISIONS)}."
+    if reason := REASONS.get((format_name, precision), reason):
+        raise ValueError(f"The format {format_name} has no {precision}: {reason}")
+    if (format_name, precision) == ("openvino", "int8") and not calibration_texts:
         raise ValueError(
             "int8 in OpenVINO rounds activations by the ranges that they have for typical texts: pass a few hundred "
             "of them as calibration_texts, or take int8_weights, which needs none."
-        )
-    if calibration_texts is not None and not is_calibrated:
-        raise ValueError(
-            f"calibration_texts are for the format openvino with precision int8; {format_name} with {precision} "
-            "does not need them: leave them out."
         )
     if precision.startswith("int8"):
         require(f"{precision} for {format_name}", format_name, PACKAGES[format_name])

@@ -149,7 +149,7 @@ def test_what_cannot_be_exported_is_refused_before_anything_is_written(tmp_path)
     quantized = make("TextClassifier")
     quantized.quantize("int8")
     for model, message in (
-        (packed, "packed rows"),
+        (packed, "takes position_ids, sequence_ids"),
         (quantized, r"quantized to int8 by Keras, which only a SavedModel can hold: export the model before quantize"),
     ):
         for export in (export_onnx, export_litert):
@@ -167,5 +167,5 @@ def test_missing_packages_are_one_line_with_the_remedy(tmp_path, monkeypatch):
 
 def test_an_export_of_the_same_format_alone_is_replaced(tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(ValueError, match=r"holds no model\.onnx, so overwrite=True leaves it alone"):
+    with pytest.raises(ValueError, match=r"or, if it holds model\.onnx, pass overwrite=True"):
         export_onnx(make("TextClassifier"), tmp_path, overwrite=True)

@@ -400,7 +400,7 @@ def test_existing_directory_is_refused_and_left_as_it_is(classifier, writes_a_fi
 
 def test_overwrite_spares_what_is_no_saved_model(classifier, writes_a_file, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(ValueError, match=r"holds no saved_model\.pb, so overwrite=True leaves it alone"):
+    with pytest.raises(ValueError, match=r"or, if it holds saved_model\.pb, pass overwrite=True"):
         export_saved_model(classifier, tmp_path, overwrite=True)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 

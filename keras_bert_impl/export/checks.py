@@ -3,14 +3,14 @@
 import importlib.util
 
 from keras_bert_impl import features
-from keras_bert_impl.export.served_models import MODELS
+from keras_bert_impl.export.row_graphs import OUTPUTS
 from keras_bert_impl.models.pretrained import check_tokenizer_fits
 
 
 def check_model(model):
     """Raises ValueError if the model is of a kind that cannot be exported, or does what an export cannot do."""
-    if not isinstance(model, MODELS):
-        names = [kind.__name__ for kind in MODELS]
+    if not isinstance(model, tuple(OUTPUTS)):
+        names = [kind.__name__ for kind in OUTPUTS]
         raise ValueError(
             f"An export can be made of a {', '.join(names[:-1])} or {names[-1]}, not of a {type(model).__name__}. "
             "A Pretrainer becomes a MaskedLM with save_pretrained and MaskedLM.from_pretrained."

@@ -2,7 +2,7 @@
 
 from keras_bert_impl import models
 from keras_bert_impl.encoders.encoder import Encoder
-from keras_bert_impl.export.served_models import kind_of
+from keras_bert_impl.export.row_graphs import kind_of
 
 SENTENCE = "The cat sat on the mat."
 # How each runtime loads the model as `run`, from a dict of arrays to a dict of outputs: packages, imports, lines.

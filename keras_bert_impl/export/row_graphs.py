@@ -9,13 +9,17 @@ from keras import ops
 
 from keras_bert_impl import features, models
 from keras_bert_impl.encoders.encoder import Encoder
-from keras_bert_impl.export.served_models import kind_of
 
 
 def served(model):
     """The function to export: from a dict of the arrays of `arrays_of` to a dict of named outputs."""
     name_outputs = OUTPUTS[kind_of(model)]
     return lambda rows: name_outputs(model, model(rows, training=False), rows)
+
+
+def kind_of(model):
+    """The class among those of OUTPUTS that a model belongs to, or inherits from."""
+    return next(kind for kind in OUTPUTS if isinstance(model, kind))
 
 
 def arrays_of(model):

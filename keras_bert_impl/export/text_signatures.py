@@ -11,7 +11,7 @@ from keras_bert_impl.encoders.encoder import Encoder
 from keras_bert_impl.export import handover, warm_up_requests
 from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.export.question_graph import question_answerer_signatures
-from keras_bert_impl.export.served_models import kind_of
+from keras_bert_impl.export.row_graphs import kind_of
 from keras_bert_impl.text_graphs.byte_pairs import BytePairs
 from keras_bert_impl.text_graphs.character_pairs import CharacterPairs
 from keras_bert_impl.text_graphs.long_texts import (

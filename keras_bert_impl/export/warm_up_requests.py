@@ -12,7 +12,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from tensorflow.core.framework import tensor_pb2
 
 from keras_bert_impl import models
-from keras_bert_impl.export.served_models import kind_of
+from keras_bert_impl.export.row_graphs import kind_of
 
 FILE = pathlib.PurePath("assets.extra", "tf_serving_warmup_requests")
 BATCH_SIZES = (1, 8)

@@ -10,12 +10,13 @@ import logging
 import traceback
 
 import orjson
+from grpc import StatusCode
 from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 
 from keras_bert_impl.page.panels import FieldError, panels_of
-from keras_bert_impl.serving.errors import ServingError
+from keras_bert_impl.serving.errors import ServingError, invalid
 from keras_bert_impl.serving.json_tensors import read_object
 from keras_bert_impl.serving.rest import read_body
 
@@ -114,10 +115,9 @@ class Page:
         model = next((model for model in self._served.models if model.name == asked["model"]), None)
         panel = panels_of(model.signatures).get(asked["task"]) if model else None
         if panel is None:
-            raise RequestError(f"No model {asked['model']!r} with the task {asked['task']!r} is served any more.", 404)
+            message = f"No model {asked['model']!r} with the task {asked['task']!r} is served any more."
+            raise ServingError(StatusCode.NOT_FOUND, message)
         signature, inputs = panel.request(asked["fields"])
-        if signature not in model.signatures:
-            raise RequestError(f"Model {model.name} takes no second text.", 400)
         outputs = await self._served.predict(model.name, inputs, signature)
         return {
             "answer": panel.answer(asked["fields"], outputs, model.metadata),
@@ -129,29 +129,15 @@ class Page:
         }
 
 
-class RequestError(Exception):
-    """A request that the page itself refuses.
-
-    Args:
-        message: for the client.
-        http_status: of the response.
-    """
-
-    def __init__(self, message, http_status):
-        super().__init__(message)
-        self.http_status = http_status
-
-
 async def body_of(request, limits):
-    """The JSON object of a request, its texts made writable as UTF-8. Raises RequestError, or ServingError for a body
-    that is too large."""
+    """The JSON object of a request, its texts made writable as UTF-8. Raises ServingError."""
     body = await read_body(request, min(limits.max_body_bytes, MOST_BYTES))
     try:
         asked = read_object(body)
         fields = {str(name): str(text) for name, text in asked["fields"].items()}
         return {"model": str(asked["model"]), "task": str(asked["task"]), "fields": fields}
-    except (ServingError, KeyError, TypeError, AttributeError):
-        raise RequestError('Expected {"model": ..., "task": ..., "fields": {...}} as JSON.', 400) from None
+    except (KeyError, TypeError, AttributeError):
+        raise invalid('Expected {"model": ..., "task": ..., "fields": {...}}.') from None
 
 
 def file_response(name):

@@ -175,8 +175,6 @@ def text_in_words(fields):
     """The request for the entities of a text."""
     # Words as `TokenClassifier.tag` cuts them: the SavedModel itself parts them only at white space.
     words = words_of(required(fields, "text", "a text"))
-    if not words:
-        raise FieldError("text", "There is no word in this text.")
     return "serving_default", {"text": [" ".join(word for word, _, _ in words)]}
 
 

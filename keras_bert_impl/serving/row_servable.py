@@ -55,7 +55,9 @@ class RowServable:
         self._reader = TextReader(self.directory)
         precision = "bfloat16" if options.bfloat16 and export["precision"] == "float32" else export["precision"]
         self._run_rows = open_rows(self.directory, export["format"], precision, options.threads)
-        self._name_outputs = multi_label if is_multi_label(self.metadata) else OUTPUTS[export["model"]]
+        has_classes = export["model"] == "TextClassifier"
+        is_multi_label = self.metadata.get("problem_type") == MULTI_LABEL  # each class has a probability of its own
+        self._name_outputs = (multi_label if is_multi_label else one_class) if has_classes else None
         self.signatures = {key: self._signature(key, inputs) for key, inputs in INPUTS[export["model"]].items()}
         self.signature_defs = {key: definition_of(signature) for key, signature in self.signatures.items()}
 
@@ -78,7 +80,8 @@ class RowServable:
         if len({len(column) for column in columns}) > 1 or not columns[0]:
             raise invalid("text and text_pair must have equally many strings, at least one.")
         texts = list(zip(*columns, strict=True)) if columns[1:] else columns[0]
-        return self._name_outputs(self._reader.answer(self._run_rows, texts), self.metadata)
+        outputs = self._reader.answer(self._run_rows, texts)
+        return self._name_outputs(outputs, self.metadata) if self._name_outputs else outputs
 
     def close(self):
         """Frees the memory."""
@@ -97,11 +100,6 @@ def check_served(directory, export):
 def texts_of(array):
     """The strings of an input."""
     return [text.decode() if isinstance(text, bytes) else text for text in array.tolist()]
-
-
-def is_multi_label(metadata):
-    """Whether each class has a probability of its own."""
-    return metadata.get("problem_type") == MULTI_LABEL
 
 
 def one_class(outputs, metadata):
@@ -124,19 +122,6 @@ def labels_of_classes(outputs, metadata):
     names = metadata.get("id2label", {})
     count = outputs["logits"].shape[-1]
     return np.array([names.get(str(number), f"LABEL_{number}").encode() for number in range(count)], object)
-
-
-def unchanged(outputs, metadata):
-    """The graph's own outputs."""
-    return outputs
-
-
-OUTPUTS = {
-    "TextClassifier": one_class,
-    "TextRegressor": unchanged,
-    "TextEmbedder": unchanged,
-    "NextSentencePredictor": unchanged,
-}
 
 
 def definition_of(signature):

@@ -129,12 +129,6 @@ def test_a_refusal_comes_before_anything_is_written(model, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_tool_is_named_with_the_command_that_installs_it(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"int8 for openvino needs nncf .* pip install 'keras_bert_impl\[openvino\]'"):
-        precisions.check_precision("openvino", "int8", TEXTS)
-
-
 def test_calibration_rows_hold_every_text_once_without_needless_padding(model):
     batches = precisions.calibration_rows(model, model.tokenizer, (TEXTS, TEXTS[::-1]), 16)
     assert sum(len(rows["token_ids"]) for rows in batches) == len(TEXTS)

@@ -163,9 +163,3 @@ def test_missing_packages_are_one_line_with_the_remedy(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"torch and onnx .* pip install 'keras_bert_impl\[onnx\]'"):
         export_onnx(model, tmp_path / "served")
-
-
-def test_an_export_of_the_same_format_alone_is_replaced(tmp_path):
-    (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(ValueError, match=r"or, if it holds model\.onnx, pass overwrite=True"):
-        export_onnx(make("TextClassifier"), tmp_path, overwrite=True)

@@ -131,11 +131,6 @@ def test_every_weight_is_stored_once(classifier, classifier_directory):
     assert sum(np.prod(shape) for _, shape in stored if shape) == classifier.count_params()
 
 
-def test_classifier_takes_pairs(classifier, classifier_directory):
-    served = serve(classifier_directory, "pairs", text=TEXTS, text_pair=PAIRS)
-    np.testing.assert_allclose(served["logits"], classifier.predict((TEXTS, PAIRS), verbose=0), atol=1e-5)
-
-
 def test_pairs_of_unequal_number_are_refused(classifier_directory):
     with pytest.raises(tf.errors.InvalidArgumentError, match="equally many"):
         serve(classifier_directory, "pairs", text=["a", "dog"], text_pair=["cat"])
@@ -427,12 +422,6 @@ def test_written_nothing_keeps_the_old_directory(classifier, tmp_path, monkeypat
     with pytest.raises(FileNotFoundError):
         export_saved_model(classifier, tmp_path / "served", overwrite=True)
     assert (tmp_path / "served" / "saved_model.pb").read_text() == "old"
-
-
-def test_missing_tensorflow_is_one_line_with_the_remedy(classifier, tmp_path, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install 'keras_bert_impl\[tensorflow\]'"):
-        export_saved_model(classifier, tmp_path / "served")
 
 
 def test_model_without_tokenizer_or_of_another_kind_is_refused(tokenizer, tmp_path):

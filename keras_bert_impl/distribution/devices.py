@@ -166,17 +166,11 @@ def _check_cluster():
     """Raises ValueError if TF_CONFIG names no process that trains, or if this process is not one of them."""
     import tensorflow as tf
 
-    trained_by = ("chief", "worker")
-    if not any(cluster_in_environment().get(kind) for kind in trained_by):
-        raise ValueError(
-            f"--distribution multi_worker needs the environment variable TF_CONFIG, on every machine: "
-            f"{TF_CONFIG_EXAMPLE}."
-        )
     kind = tf.distribute.cluster_resolver.TFConfigClusterResolver().task_type
-    if kind not in trained_by:
+    if kind not in ("chief", "worker") or not cluster_in_environment().get(kind):
         raise ValueError(
-            f"TF_CONFIG calls this process {kind!r}: --distribution multi_worker trains with a chief and workers, and "
-            "needs no other kind of process. Do not start any."
+            f"--distribution multi_worker needs the environment variable TF_CONFIG everywhere: {TF_CONFIG_EXAMPLE}. "
+            f"A chief and workers train. It calls this process {kind!r}: start no process of another kind."
         )
 
 

@@ -9,10 +9,8 @@ import tensorflow as tf
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from made_servers import running, write_model
 from tensorflow_serving.apis import (
-    classification_pb2,
     get_model_metadata_pb2,
     get_model_status_pb2,
-    model_management_pb2,
     model_service_pb2_grpc,
     predict_pb2,
     prediction_service_pb2_grpc,
@@ -199,13 +197,6 @@ def test_a_probe_of_grpc_is_answered(services):
             assert stub.Check(health_pb2.HealthCheckRequest(service=name)).status == serving
         with refused(grpc.StatusCode.NOT_FOUND, "There is no service other"):
             stub.Check(health_pb2.HealthCheckRequest(service="other"))
-
-
-def test_methods_that_no_export_of_ours_answers_do_not_exist(services):
-    with refused(grpc.StatusCode.UNIMPLEMENTED, ""):
-        services[0].Classify(classification_pb2.ClassificationRequest())
-    with refused(grpc.StatusCode.UNIMPLEMENTED, ""):
-        services[1].HandleReloadConfigRequest(model_management_pb2.ReloadConfigRequest())
 
 
 def test_bytes_that_are_no_message_are_refused_without_a_traceback(services, capfd):

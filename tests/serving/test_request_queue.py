@@ -247,23 +247,6 @@ def test_requests_that_nobody_waits_for_take_no_room_while_a_batch_runs():
     assert asyncio.run(ask()) == 0
 
 
-def test_a_request_that_is_given_up_leaves_the_queue():
-    async def give_up():
-        queue, servable = RequestQueue(), Measuring()
-        servable.may_run.clear()
-        tasks = [
-            asyncio.ensure_future(queue.run(servable, MEASURE, texts(value), time.monotonic() + 9)) for value in "abc"
-        ]
-        await asyncio.sleep(0.05)
-        tasks[1].cancel()
-        servable.may_run.set()
-        await asyncio.wait(tasks)
-        await queue.close()
-        return queue.queued_rows, servable.batches
-
-    assert asyncio.run(give_up()) == (0, [[b"a"], [b"c"]])
-
-
 @pytest.mark.parametrize("shape", [(None,), None, (3,)])
 def test_only_arrays_with_free_first_dimensions_are_merged(shape):
     signature = Signature("s", {"x": Array(np.dtype(np.float32), shape)}, {"y": NUMBERS}, "")

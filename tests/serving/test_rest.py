@@ -294,16 +294,6 @@ def test_a_long_name_is_not_sent_back_whole(server, where):
     assert status in (400, 404) and len(message) < 1100
 
 
-def test_a_log_that_nobody_reads_any_more_does_not_fail_requests(server):
-    log = server.server.log
-    stream, log._stream = log._stream, open(os.devnull, "w")
-    log._stream.close()
-    try:
-        assert server.ask(PREDICT, {"instances": ["cat"]})[0] == 200
-    finally:
-        log._stream = stream
-
-
 def test_a_large_body_is_read_in_a_thread_of_its_own(server, monkeypatch):
     """Whoever asks after the health of the server need not wait for it."""
     readers, read = [], json_tensors.read_predict

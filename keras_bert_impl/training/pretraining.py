@@ -129,8 +129,7 @@ def train(config, data, output, build):
     resume = ExactResume(output.states, every_minutes=config.save_minutes)
     flops = model.training_flops(config.batch_size, data.sequence_length, data.predictions_per_sequence)
     rounds = Rounds(directory, config, plan, data, schedule, flops, resume)
-    # The same in every process: what one of them computed alone from the weights, it would wait for for ever.
-    log = pretraining_report.TensorBoardLog(data, rounds, directory / "tensorboard")
+    log = pretraining_report.TensorBoardLog(rounds, directory / "tensorboard")
     with contextlib.closing(log):
         try:
             fit(model, data, rounds, resume, log, output)
@@ -142,7 +141,7 @@ def train(config, data, output, build):
     if distribution.is_chief():
         data.tokenizer.save_pretrained(directory / "encoder")
     report = pretraining_report.write(model, data, rounds, directory)
-    masks = pretraining_report.filled_test_rows(model, data)
+    masks = pretraining_report.filled_rows(model, data)
     if distribution.is_chief():
         pretraining_report.write_pretraining(directory, config, data, report, masks)
     return report

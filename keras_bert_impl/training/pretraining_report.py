@@ -59,12 +59,6 @@ def print_start(model, data):
         print_figures(held_out_figures(found, data))
 
 
-def held_out_figures(found, data):
-    """The figures of a report that `evaluate` found, and those of the baselines."""
-    others = {name: found[name] for name in (*DETECTION, *SPAN_BOUNDARY, *DISTILLATION) if name in found}
-    return {**masked_lm_figures(found, data), "pairs": data.pairs, **others}
-
-
 # Of an ELECTRA's discriminator.
 DETECTION = ("detection_accuracy", "replaced_precision", "replaced_recall")
 SPAN_BOUNDARY = ("span_boundary_loss", "span_boundary_accuracy")
@@ -72,17 +66,17 @@ SPAN_BOUNDARY = ("span_boundary_loss", "span_boundary_accuracy")
 DISTILLATION = ("soft_target_loss", "cosine_loss", "attention_relation_loss", "value_relation_loss")
 
 
-def masked_lm_figures(found, data):
-    """The figures of the masked words and of next sentences, beside those of the baselines; {} for a model that
-    predicts neither."""
-    if "masked_lm_loss" not in found:
-        return {}
-    return {
-        "masked_lm_accuracy": found["masked_lm_accuracy"],
-        "masked_lm_perplexity": math.exp(found["masked_lm_loss"]),
-        "next_sentence_accuracy": found.get("next_sentence_accuracy"),
-        **baselines(data),
-    }
+def held_out_figures(found, data):
+    """The figures of an evaluation.json: those that `evaluate` found, beside those of the baselines."""
+    figures = {name: found[name] for name in (*DETECTION, *SPAN_BOUNDARY, *DISTILLATION) if name in found}
+    if "masked_lm_loss" in found:
+        figures |= {
+            "masked_lm_accuracy": found["masked_lm_accuracy"],
+            "masked_lm_perplexity": math.exp(found["masked_lm_loss"]),
+            "next_sentence_accuracy": found.get("next_sentence_accuracy"),
+            **baselines(data),
+        }
+    return {**figures, "pairs": data.pairs}
 
 
 def print_figures(found):
@@ -140,38 +134,22 @@ def print_speed(found):
 
 
 class TensorBoardLog(keras.callbacks.Callback):
-    """After each round, writes losses and metrics, the figures of `Rounds` and some validation rows with the model's
-    guesses for the masks to TensorBoard; unlike Keras' own callback without TensorFlow.
+    """After each round, writes losses, metrics and the figures of `Rounds` to TensorBoard; unlike Keras' own callback
+    without TensorFlow, and without computing the learning rate in the process that writes, from an array of all
+    processes: on a TPU slice, it would wait for ever."""
 
-    All processes compute the guesses together, and one of them writes. Keras' own callback computes the learning rate
-    in the process that writes, from an array of all processes: on a TPU slice, that process would wait for ever.
-    """
-
-    def __init__(self, data, rounds, directory, rows=4):
+    def __init__(self, rounds, directory):
         super().__init__()
-        self.data, self.rounds, self.rows = data, rounds, rows
+        self.rounds = rounds
         parts = ("train", "validation") if distribution.is_chief() else ()
         self.writers = {part: tensorboardX.SummaryWriter(str(directory / part)) for part in parts}
 
-    @functools.cached_property
-    def batch(self):
-        """Rows of the validation split, the same in every round.
-
-        Not more than are shown: every device gets the guesses for all of them, and those for a batch of 4,096 rows of
-        128 tokens are 10 GB of logits.
-        """
-        batch = next(self.data.arrays("validation", most_rows=self.data.batch_size))
-        return keras.tree.map_structure(lambda array: array[: self.rows], batch)
-
     def on_epoch_end(self, epoch, logs=None):
-        masked_words = self.filled_masks()
         if not self.writers:
             return
         for name, value in {**(logs or {}), **self.rounds.figures}.items():
             part = "validation" if name.startswith("val_") else "train"
             self.writers[part].add_scalar(f"epoch_{name.removeprefix('val_')}", value, epoch)
-        if masked_words is not None:
-            self.writers["train"].add_text("masked words", masked_words, epoch)
         for writer in self.writers.values():
             writer.flush()
 
@@ -181,38 +159,18 @@ class TensorBoardLog(keras.callbacks.Callback):
         for writer in self.writers.values():
             writer.close()
 
-    def filled_masks(self):
-        rows = filled_rows(self.model, self.data, *self.batch)
-        return rows and as_markdown(rows)
 
-
-def as_markdown(rows):
-    """Markdown: rows with **guess** where the model is right, and **guess** (truth) where it is not."""
-    return "\n\n".join(" ".join(map(_in_markdown, row)) for row in rows)
-
-
-def _in_markdown(piece):
-    guess, truth = piece["guess"], piece["truth"]
-    if guess is None:
-        return truth
-    return f"**{guess}**" if guess == truth else f"**{guess}** ({truth})"
-
-
-def filled_test_rows(model, data, rows=4):
-    """`filled_rows` of some rows of the test split; [] for a model that predicts no words."""
-    batch = next(data.arrays("test", most_rows=data.batch_size))
-    inputs, labels = keras.tree.map_structure(lambda array: array[:rows], batch)
-    return filled_rows(model, data, inputs, labels) or []
-
-
-def filled_rows(model, data, inputs, labels):
-    """Rows with a model's guesses for their masks; None for a model that predicts no words. All processes compute.
+def filled_rows(model, data, rows=4):
+    """Rows of the test split with a model's guesses for their masks; [] for a model that predicts no words. All
+    processes compute, and not more than these rows: the logits of 4,096 rows of 128 tokens are 10 GB on every device.
 
     Returns: for each row a list of its pieces: dicts of `truth`, and `guess`, None for a piece that was not masked.
     """
+    batch = next(data.arrays("test", most_rows=data.batch_size))
+    inputs, labels = keras.tree.map_structure(lambda array: array[:rows], batch)
     outputs = distribution.outputs_of_batch(model, inputs)
     if "masked_lm_logits" not in outputs:
-        return None
+        return []
     inputs = {**inputs, "mask_positions": data.predicted_positions(inputs)}
     return rows_with_guesses(data.tokenizer, inputs, labels, outputs["masked_lm_logits"].argmax(axis=-1))
 

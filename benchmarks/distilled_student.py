@@ -4,9 +4,9 @@
         --output runs/student
 
 The student begins with evenly spaced blocks of the teacher. It is compared as it begins, after training on masked words
-without the teacher, and after as many steps of MiniLM's distillation (`keras-bert distill --objective minilm`) on the
-same text, each with several seeds. The figure is Spearman's correlation of the cosine of two sentences' vectors with
-the similarity that people gave them, without any training on such pairs. Interrupted runs are resumed.
+without the teacher, and after as many steps of learning its hidden states (`keras-bert distill`, as in TinyBERT's first
+stage) on the same text, each with several seeds. The figure is Spearman's correlation of the cosine of two sentences'
+vectors with the similarity that people gave them, without any training on such pairs. Interrupted runs are resumed.
 """
 
 import argparse
@@ -45,7 +45,13 @@ def train(options):
         pretraining.run(pretraining.PretrainConfig(**recipe, output=str(place), init=str(output / "copied"), seed=seed))
         students["masked words"].append(place / "encoder")
         place = output / "distilled" / f"seed_{seed}"
-        of_teacher = {"teacher": options.teacher, "objective": "minilm", "family": "bert", "num_layers": options.layers}
+        of_teacher = {
+            "teacher": options.teacher,
+            "family": "bert",
+            "num_layers": options.layers,
+            "hidden_state_weight": 1,
+        }
+        of_teacher |= {"soft_target_weight": 0, "masked_lm_weight": 0, "cosine_weight": 0}
         distillation.run(distillation.DistillConfig(**recipe, **of_teacher, output=str(place), seed=seed))
         students["distilled"].append(place / "encoder")
     return students

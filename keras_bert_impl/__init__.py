@@ -41,15 +41,14 @@ if typing.TYPE_CHECKING:
     from keras_bert_impl.families.roberta import RobertaConfig, RobertaEncoder, XLMRobertaConfig, XLMRobertaEncoder
     from keras_bert_impl.families.xlnet import XLNetConfig, XLNetEncoder
     from keras_bert_impl.models import (
+        Distiller,
         ElectraPretrainer,
         FeatureTagger,
         MaskedLM,
-        MaskedLMDistiller,
         MultipleChoice,
         NextSentencePredictor,
         Pretrainer,
         QuestionAnswerer,
-        RelationDistiller,
         ReplacedTokenDetector,
         Reranker,
         TextClassifier,

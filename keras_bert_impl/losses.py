@@ -96,27 +96,18 @@ def cosine_loss(student_vectors, teacher_vectors, weights):
     return weighted_mean(1 - ops.sum(student * teacher, axis=-1) / (lengths[0] * lengths[1]), weights)
 
 
-def relation_loss(student_relations, teacher_relations, mask, weights):
-    """Mean KL(teacher || student) of how tokens relate to each other, over heads and tokens (Wang et al. 2020,
-    "MiniLM", equations 6 and 9).
+def hidden_state_loss(student_vectors, teacher_vectors, weights):
+    """Mean squared difference of hidden states (Jiao et al. 2020, "TinyBERT", equations 8 and 9).
 
     Args:
-        student_relations: (batch, heads, length, length), scaled products before the softmax.
-        teacher_relations: of the same shape.
-        mask: bool, broadcastable to them, True where a token (third axis) may see another (fourth axis).
-        weights: (batch, length), float, 1 for a token, 0 for padding.
+        student_vectors: (..., width).
+        teacher_vectors: of the same shape.
+        weights: (...), float, 1 for a vector that counts, 0 for padding.
 
     Returns: scalar, float32.
     """
-    student, teacher = (
-        ops.where(mask, ops.cast(relations, "float32"), MASKED_RELATION)
-        for relations in (student_relations, teacher_relations)
-    )
-    return weighted_mean(ops.mean(divergence(teacher, student), axis=1), weights)
-
-
-# Finite, so that a row without any visible token gives no NaN; a hidden token has no share in either distribution.
-MASKED_RELATION = -1e9
+    student, teacher = (ops.cast(vectors, "float32") for vectors in (student_vectors, teacher_vectors))
+    return weighted_mean(ops.mean(ops.square(student - teacher), axis=-1), weights)
 
 
 def divergence(logits, other_logits):
@@ -169,67 +160,6 @@ class WeightedCrossEntropy(WeightedLoss):
 
     def get_config(self):
         return {"ignore_class": self.ignore_class, "name": self.name}
-
-
-@keras.saving.register_keras_serializable(package="keras_bert_impl")
-class DistilledCrossEntropy(WeightedLoss):
-    """The weighted sum of two losses of a classifier: cross-entropy with the labels, and `soft_target_loss` with the
-    logits of a teacher (Hinton et al. 2015, section 2).
-
-    Args:
-        teacher_weight: share of the teacher's loss, from 0 to 1.
-        temperature: of the soft targets.
-
-    Labels are (batch, 1 + classes), float: the class, then the teacher's logits. Logits are (batch, classes); sample
-    weights (batch,).
-    Raises: ValueError for a weight or temperature out of range.
-    """
-
-    def __init__(self, teacher_weight, temperature, name="distilled_cross_entropy"):
-        super().__init__(name)
-        self.teacher_weight, self.temperature = checked_share(teacher_weight), float(temperature)
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        weights = self.weights(y_true, y_pred, sample_weight)
-        hard = weighted_mean(cross_entropy(ops.cast(y_true[:, 0], "int32"), y_pred), weights)
-        soft = soft_target_loss(y_pred, y_true[:, 1:], weights, self.temperature)
-        return (1 - self.teacher_weight) * hard + self.teacher_weight * soft
-
-    def get_config(self):
-        return {"teacher_weight": self.teacher_weight, "temperature": self.temperature, "name": self.name}
-
-
-@keras.saving.register_keras_serializable(package="keras_bert_impl")
-class DistilledSquaredError(WeightedLoss):
-    """The weighted sum of the squared errors of a number from the label and from a teacher's number.
-
-    Args:
-        teacher_weight: share of the error from the teacher's, from 0 to 1.
-
-    Labels are (batch, 2), float: the label, then the teacher's number. Predictions are (batch, 1); sample weights
-    (batch,).
-    Raises: ValueError for a weight out of range.
-    """
-
-    def __init__(self, teacher_weight, name="distilled_squared_error"):
-        super().__init__(name)
-        self.teacher_weight = checked_share(teacher_weight)
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        weights = self.weights(y_true, y_pred, sample_weight)
-        errors = ops.square(ops.cast(y_pred, "float32") - ops.cast(y_true, "float32"))  # (batch, 2)
-        hard, soft = (weighted_mean(errors[:, place], weights) for place in range(2))
-        return (1 - self.teacher_weight) * hard + self.teacher_weight * soft
-
-    def get_config(self):
-        return {"teacher_weight": self.teacher_weight, "name": self.name}
-
-
-def checked_share(teacher_weight):
-    """`teacher_weight` as a float. Raises ValueError unless it is from 0 to 1."""
-    if not 0 <= teacher_weight <= 1:
-        raise ValueError(f"teacher_weight must be from 0 to 1, not {teacher_weight!r}.")
-    return float(teacher_weight)
 
 
 def has_label(labels, ignore_class=NO_LABEL):

@@ -24,13 +24,10 @@ CLASSES = random.integers(0, 3, 19)
 SCORES = random.uniform(-1, 1, 19).astype("float32")
 # Of words, of which some rows have many with a label and others none.
 WORDS = np.where(np.arange(4) < random.integers(0, 5, (19, 1)), random.integers(0, 3, (19, 4)), -1)
-TEACHERS = np.concatenate([CLASSES[:, None], random.normal(size=(19, 3))], axis=1).astype("float32")
 TEXTS = np.arange(38).reshape(19, 2)
 # The loss, the shape of an output, labels.
 LOSSES = {
     "words": (losses.WeightedCrossEntropy(ignore_class=losses.NO_LABEL), (4, 3), WORDS),
-    "distilled classes": (losses.DistilledCrossEntropy(0.5, 2.0), (3,), TEACHERS),
-    "distilled numbers": (losses.DistilledSquaredError(0.5), (1,), TEACHERS[:, :2]),
     "cosine": (embedding_losses.CosineSimilarityLoss(), (2, 3), SCORES),
     "cosent": (embedding_losses.CoSENTLoss(), (2, 3), SCORES),
     "ranking": (embedding_losses.MultipleNegativesRankingLoss(), (2, 3), TEXTS),

@@ -6,8 +6,6 @@ from tiers import every_backend
 
 from keras_bert_impl.losses import (
     NO_LABEL,
-    DistilledCrossEntropy,
-    DistilledSquaredError,
     LabelledAccuracy,
     WeightedCrossEntropy,
     accuracy,
@@ -15,7 +13,6 @@ from keras_bert_impl.losses import (
     cross_entropy,
     masked_lm_loss,
     next_sentence_loss,
-    relation_loss,
     soft_target_loss,
 )
 
@@ -161,33 +158,3 @@ def test_the_cosine_loss_is_one_minus_the_cosine_whatever_the_lengths():
     teacher = np.array([[0, 2], [3, 0], [-5, 0], [0, 0]], "float32")
     found = cosine_loss(student, teacher, np.array([1, 1, 1, 0], "float32"))
     np.testing.assert_allclose(float(found), (1 + (1 - 0.5**0.5) + 2) / 3, rtol=1e-5)
-
-
-def test_relations_to_hidden_tokens_do_not_count_and_heads_are_averaged():
-    # One row of two tokens and one of padding, two heads: in the first the teacher's shares are [1/4, 3/4] for both
-    # tokens, in the second they are the student's. The student's are always [1/2, 1/2].
-    teacher = np.zeros((1, 2, 3, 3), "float32")
-    teacher[0, 0, :, 1] = np.log(3)
-    teacher[..., 2] = 50.0
-    mask = np.array([True, True, False])[None, None, None]
-    found = relation_loss(np.zeros_like(teacher), teacher, mask, np.array([[1, 1, 0]], "float32"))
-    expected = (0.25 * np.log(0.5) + 0.75 * np.log(1.5)) / 2
-    np.testing.assert_allclose(float(found), expected, rtol=1e-5)
-
-
-def test_labels_and_a_teachers_logits_share_the_loss_of_a_classifier():
-    logits = np.log(np.array([[4, 1], [1, 1], [9, 1]], "float32"))
-    labels = np.array([[1, *np.log([1, 9])], [0, 0, 0], [0, 5, 5]], "float32")
-    found = DistilledCrossEntropy(0.25, temperature=2.0)(labels, logits, np.array([2, 1, 0], "float32"))
-    hard = (2 * np.log(5) + np.log(2)) / 3  # of weights 2, 1 and 0
-    # At temperature 2 the first student has [2/3, 1/3] and its teacher [1/4, 3/4]; the second two are equal.
-    soft = 2 * 4 * (0.25 * np.log(0.25 * 3 / 2) + 0.75 * np.log(0.75 * 3)) / 3
-    np.testing.assert_allclose(float(found), 0.75 * hard + 0.25 * soft, rtol=1e-5)
-
-
-def test_labels_and_a_teachers_numbers_share_the_squared_error():
-    labels, numbers = np.array([[1, 2], [5, 5]], "float32"), np.array([[4], [3]], "float32")
-    found = DistilledSquaredError(0.25)(labels, numbers)
-    np.testing.assert_allclose(float(found), 0.75 * (9 + 4) / 2 + 0.25 * (4 + 4) / 2, rtol=1e-6)
-    with pytest.raises(ValueError, match=r"teacher_weight must be from 0 to 1, not 1\.5"):
-        DistilledSquaredError(1.5)

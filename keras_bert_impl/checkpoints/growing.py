@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from keras_bert_impl.checkpoints.tensor_tables import Checkpoint, check_open
+from keras_bert_impl.checkpoints.tensor_tables import Checkpoint
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 # Weights with a row for each word.
@@ -27,11 +27,9 @@ def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
         num_layers: the number of layers to keep, from the first.
 
     Returns: a Checkpoint; the file itself is not changed.
-    Raises: ValueError for words that are already in the vocabulary or that the tokenizer can never produce, for words
-        where the checkpoint has no vocabulary, or for more layers than it has; TypeError for a path in place of an open
-        checkpoint.
+    Raises: ValueError for words that the tokenizer can never produce, for words without a WordPieceTokenizer, or for
+        more layers than the checkpoint has.
     """
-    check_open(checkpoint)
     old = checkpoint.config
     if num_layers is not None and not 1 <= num_layers <= old.num_layers:
         raise ValueError(
@@ -66,11 +64,13 @@ def _with_words(checkpoint, new_words):
     """A function that returns the tokenizer with the words, and the number of rows that the embedding needs."""
     if not new_words:
         return checkpoint.read_tokenizer, checkpoint.config.vocabulary_size
-    old = _word_pieces(checkpoint)
+    old = checkpoint.tokenizer
+    if not isinstance(old, WordPieceTokenizer):  # in another vocabulary each piece is made of others
+        raise ValueError(
+            f"{checkpoint.source.path} has a {type(old).__name__} as its tokenizer: words can be added to a "
+            "WordPieceTokenizer only."
+        )
     vocabulary = old.vocabulary
-    known = sorted(set(new_words) & set(vocabulary))
-    if known:
-        raise ValueError(f"{', '.join(known)}: in the vocabulary already.")
     # An embedding may have more rows than words: new words follow the last row, unused entries fill the gap.
     gap = [f"[unused-row-{row}]" for row in range(len(vocabulary), checkpoint.config.vocabulary_size)]
     words = [*vocabulary, *gap, *new_words]
@@ -83,19 +83,6 @@ def _with_words(checkpoint, new_words):
                 "words. Add a word as it is after lower-casing and splitting at punctuation."
             )
     return lambda: tokenizer, len(words)
-
-
-def _word_pieces(checkpoint):
-    """The WordPieceTokenizer of a checkpoint. Raises ValueError for another, whose words depend on each other."""
-    tokenizer = checkpoint.tokenizer
-    if tokenizer is None:
-        raise ValueError(f"{checkpoint.source.path} has no vocabulary beside it, so that no words can be added.")
-    if not isinstance(tokenizer, WordPieceTokenizer):
-        raise ValueError(
-            f"{checkpoint.source.path} has a {type(tokenizer).__name__}, in whose vocabulary each piece is made of "
-            f"others: words can be added only where the tokenizer is a WordPieceTokenizer."
-        )
-    return tokenizer
 
 
 def _changes(old, new, has_positions):

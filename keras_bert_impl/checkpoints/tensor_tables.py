@@ -96,12 +96,6 @@ class Checkpoint(typing.NamedTuple):
         return transform.load([self.source.read(name) for name in names])
 
 
-def check_open(checkpoint):
-    """Raises TypeError for the path of a checkpoint where an open one is needed."""
-    if not isinstance(checkpoint, Checkpoint):
-        raise TypeError(f"Got {checkpoint!r}, which is not an open checkpoint: pass open_checkpoint({checkpoint!r}).")
-
-
 def task_in(architecture, config):
     """The task of a class in transformers: "ForMaskedLM" of "BertForMaskedLM"; None of None."""
     end = architecture and architecture.removeprefix(config.class_prefix())

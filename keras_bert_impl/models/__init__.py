@@ -1,6 +1,6 @@
 """BERT models, all functional, one file each."""
 
-from keras_bert_impl.models.distiller import MaskedLMDistiller, RelationDistiller
+from keras_bert_impl.models.distiller import Distiller
 from keras_bert_impl.models.electra_pretrainer import ElectraPretrainer
 from keras_bert_impl.models.feature_tagger import FeatureTagger
 from keras_bert_impl.models.masked_lm import MaskedLM
@@ -16,15 +16,14 @@ from keras_bert_impl.models.text_regressor import TextRegressor
 from keras_bert_impl.models.token_classifier import TokenClassifier
 
 __all__ = [
+    "Distiller",
     "ElectraPretrainer",
     "FeatureTagger",
     "MaskedLM",
-    "MaskedLMDistiller",
     "MultipleChoice",
     "NextSentencePredictor",
     "Pretrainer",
     "QuestionAnswerer",
-    "RelationDistiller",
     "ReplacedTokenDetector",
     "Reranker",
     "TextClassifier",

@@ -1,40 +1,88 @@
 """Distillation: a student that learns to compute what a larger, frozen teacher computes."""
 
-import math
-
 import keras
 from keras import ops
 
 from keras_bert_impl import losses
 from keras_bert_impl.callbacks.flops import training_flops
-from keras_bert_impl.kernels.attention.plain import by_heads, of_fused
-from keras_bert_impl.layers import AttentionMask, FrozenModel
+from keras_bert_impl.layers import FrozenModel
 from keras_bert_impl.model_methods.epoch_loss import SumOfMeansMixin
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
+from keras_bert_impl.models.masked_lm import MaskedLM
+from keras_bert_impl.models.student import evenly_spaced
+from keras_bert_impl.models.text_classifier import TextClassifier
 
 
 class Distiller(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
-    """Base class of the two ways to distill: runs student and teacher on the same rows.
+    """Trains a student to compute what a frozen teacher computes of the same rows, as DistilBERT (Sanh et al. 2019,
+    sections 2 and 3) and TinyBERT (Jiao et al. 2020, section 3) were.
 
-    The teacher is frozen and computes without dropout. It is not part of what `callbacks.ExactResume` saves.
+    Each weight above 0 adds a part to the loss:
+
+    - `soft_target_loss`: the divergence from the teacher's distributions over the vocabulary, or over the classes of a
+      text, both softened by the temperature (Hinton et al. 2015, section 2);
+    - `masked_lm_loss`: the masked words themselves;
+    - `cosine_loss`: 1 - the cosine of the last hidden states (DistilBERT);
+    - `hidden_state_loss`: the mean squared difference of the embeddings, and of each layer from one of the teacher's,
+      evenly spaced (TinyBERT, equations 8 and 9), summed over the layers.
+
+    If the widths differ, a dense layer that is learnt and not saved brings the student's states to the teacher's.
+
+    The default weights and temperature are those of the command that DistilBERT's authors published (transformers'
+    research project `distillation`: --alpha_ce 5.0 --alpha_mlm 2.0 --alpha_cos 1.0, temperature 2), which compares
+    distributions at all tokens, not only at the masked ones.
 
     Args:
-        student, teacher: models over encoders; the first is trained and saved.
-        of_student, of_teacher: functional models with their layers, which compute what is compared: dicts of arrays.
-        loss_weights: the weight of each part of the loss by its name.
-        metrics: names of further means.
-        name: of the model.
+        student, teacher: two MaskedLM, two TextClassifier, or, for hidden states alone, two encoders or models over
+            them. The teacher computes without dropout, and is not part of what `callbacks.ExactResume` saves.
+        temperature: of the soft targets.
+        soft_target_weight, masked_lm_weight, cosine_weight, hidden_state_weight: of the parts of the loss.
+        soft_targets: at which tokens a MaskedLM's distributions are compared: "all", or "masked", which takes a seventh
+            of the products with the vocabulary, and of the memory for their logits.
+
+    Input:  dict of the encoder's inputs, with `mask_positions` (batch, predictions), int32, for a MaskedLM.
+    Output: dict of what is compared; that of the teacher as `teacher_...`.
+
+    `fit` and `evaluate` take (inputs, labels) as `Pretrainer` for a MaskedLM; else inputs alone, such as
+    `student.rows(texts)`.
+    Raises: ValueError if vocabularies or classes differ, or for soft targets of other models.
     """
 
-    def __init__(self, student, teacher, of_student, of_teacher, loss_weights, metrics, name):
-        if not any(loss_weights.values()) or min(loss_weights.values()) < 0:
-            named = ", ".join(f"{part} {weight:g}" for part, weight in loss_weights.items())
-            raise ValueError(f"The weights of the loss are {named}: none may be below 0, and one must be above it.")
-        inputs = {tensor: keras.Input((None,), dtype="int32", name=tensor) for tensor in of_student.input}
+    def __init__(
+        self, student, teacher, temperature=2.0, soft_target_weight=5.0, masked_lm_weight=2.0, cosine_weight=1.0,
+        hidden_state_weight=0.0, soft_targets="all", name="distiller",
+    ):  # fmt: skip
+        check_pair(student, teacher, soft_target_weight)
+        predicts_words = isinstance(student, MaskedLM)
+        weights = {
+            "soft_target_loss": soft_target_weight,
+            "masked_lm_loss": masked_lm_weight * predicts_words,
+            "cosine_loss": cosine_weight,
+            "hidden_state_loss": hidden_state_weight,
+        }
+        # The loss of masked words is shown at any weight.
+        weights = {
+            part: weight for part, weight in weights.items() if weight or (predicts_words and part == "masked_lm_loss")
+        }
+        scores = "masked_lm_logits" if predicts_words and soft_targets == "masked" else "logits"
+        ours, theirs = (encoder_of(model).hidden_states() for model in (student, teacher))
+        # Of the student, the embeddings and all layers, or the last one.
+        layers = range(len(ours)) if hidden_state_weight else range(len(ours))[-1:] if cosine_weight else ()
+        spaced = evenly_spaced(len(theirs), len(ours))
+        compared = [scores] if soft_target_weight else []
+        states = {state(layer): ours[layer] for layer in layers}
+        of_student = computing(student, [*compared, *["masked_lm_logits"] * predicts_words], states, "student")
+        states = {state(layer): theirs[spaced[layer]] for layer in layers}
+        of_teacher = computing(teacher, compared, states, "teacher")
+        inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in of_student.input}
         frozen = FrozenModel(of_teacher, name="teacher")
-        theirs = frozen({tensor: inputs[tensor] for tensor in of_teacher.input})
-        ours = of_student(inputs)
-        outputs = {**ours, **{f"teacher_{output}": tensor for output, tensor in theirs.items()}}
+        outputs = of_student(inputs)
+        widths = [encoder_of(model).config.hidden_size for model in (student, teacher)]
+        if layers and widths[0] != widths[1]:
+            projection = keras.layers.Dense(widths[1], dtype=student.dtype_policy, name="projection")
+            outputs |= {state(layer): projection(outputs[state(layer)]) for layer in layers}
+        taught = frozen({name: inputs[name] for name in of_teacher.input})
+        outputs |= {f"teacher_{name}": tensor for name, tensor in taught.items()}
         super().__init__(inputs=inputs, outputs=outputs, name=name)
         self.dtype_policy = student.dtype_policy
         # Not tracked as layers: the graph holds their layers already, but for a pooler that no loss trains.
@@ -43,37 +91,56 @@ class Distiller(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
         # Attributes, although the graph holds both: Keras on torch collects a model's parameters by their paths, which
         # student and teacher share, and gradients of those that it missed would add up from step to step.
         self.of_student, self.of_teacher = of_student, frozen
-        self.part_weights = dict(loss_weights)
-        self.means = {mean: keras.metrics.Mean(name=mean) for mean in (*loss_weights, *metrics)}
+        self.temperature, self.scores, self.layers_compared = float(temperature), scores, tuple(layers)
+        self.part_weights = weights
+        means = (*weights, "masked_lm_accuracy") if predicts_words else weights
+        self.means = {mean: keras.metrics.Mean(name=mean) for mean in means}
 
     @property
     def encoder(self):
         """The student's encoder."""
-        return getattr(self.student, "encoder", self.student)
+        return encoder_of(self.student)
 
     @property
     def constant_variables(self):
         """The teacher's: no training changes them, and no state of a training holds them."""
         return self.of_teacher.variables
 
-    def sum_of(self, parts):
-        """The weighted sum of the parts of the loss, {name: (loss, what it is a mean over)}, whose means it updates."""
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """The weighted sum of the parts of the loss, whose means it updates."""
+        rows = losses.weights_of_rows(sample_weight, x["token_ids"])
+        tokens = ops.cast(x["padding_mask"], "float32") * rows[:, None]
+        counted, parts = {"logits": rows}, {}
+        if isinstance(self.student, MaskedLM):
+            ids, logits = y["mask_ids"], y_pred["masked_lm_logits"]
+            masked = ops.cast(y["mask_weights"], "float32") * rows[:, None]
+            counted = {"logits": tokens, "masked_lm_logits": masked}
+            self.record("masked_lm_accuracy", losses.accuracy(ids, logits, masked), masked)
+            parts["masked_lm_loss"] = (losses.masked_lm_loss(ids, masked, logits), masked)
+        if "soft_target_loss" in self.part_weights:
+            pair, weights = (y_pred[self.scores], y_pred[f"teacher_{self.scores}"]), counted[self.scores]
+            parts["soft_target_loss"] = (losses.soft_target_loss(*pair, weights, self.temperature), weights)
+        pairs = [(y_pred[state(layer)], y_pred[f"teacher_{state(layer)}"]) for layer in self.layers_compared]
+        if "cosine_loss" in self.part_weights:
+            parts["cosine_loss"] = (losses.cosine_loss(*pairs[-1], tokens), tokens)
+        if "hidden_state_loss" in self.part_weights:
+            parts["hidden_state_loss"] = (sum(losses.hidden_state_loss(*pair, tokens) for pair in pairs), tokens)
         for name, (loss, weights) in parts.items():
             self.record(name, loss, weights)
         return sum(self.part_weights[name] * loss for name, (loss, _) in parts.items())
 
     def training_flops(self, rows, length, predictions):
         """The arithmetic of a training step: the student's, and a forward pass of the teacher."""
-        teacher, student = getattr(self.teacher, "encoder", self.teacher), self.encoder
-        predictions = self.scored_tokens(length, predictions)
+        words = isinstance(self.student, MaskedLM)
+        predictions = words * (predictions + length * ("logits" in self.of_student.output))
         decodes = getattr(self.teacher, "enhanced_decoder", False)
-        of_teacher = training_flops(teacher, rows, length, predictions, decodes) / 3
-        return training_flops(student, rows, length, predictions) + of_teacher
+        of_teacher = training_flops(encoder_of(self.teacher), rows, length, predictions, decodes) / 3
+        return training_flops(self.encoder, rows, length, predictions) + of_teacher
 
     def get_config(self):
         raise ValueError(
-            f"A .keras file cannot hold a {type(self).__name__} with its teacher: save_pretrained writes the student "
-            "as a checkpoint, and callbacks.ExactResume keeps the state of a training."
+            "A .keras file cannot hold a Distiller with its teacher: save_pretrained writes the student as a "
+            "checkpoint, and callbacks.ExactResume keeps the state of a training."
         )
 
     def save_pretrained(self, directory):
@@ -81,166 +148,43 @@ class Distiller(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
         self.student.save_pretrained(directory)
 
 
-class MaskedLMDistiller(Distiller):
-    """Trains a student as DistilBERT was (Sanh et al. 2019, sections 2 and 3): on the teacher's distributions over the
-    vocabulary, softened by a temperature, on the masked tokens themselves, and on the direction of the teacher's last
-    hidden states.
-
-    The paper does not state the weights of the three losses or the temperature. They are those of the command that its
-    authors published (transformers' research project `distillation`: --alpha_ce 5.0 --alpha_mlm 2.0 --alpha_cos 1.0,
-    temperature 2), which compares distributions at all tokens, not only at the masked ones.
-
-    Args:
-        student, teacher: MaskedLM models of one vocabulary; for the cosine loss, also of one width.
-        temperature: of the soft targets.
-        soft_target_weight, masked_lm_weight, cosine_weight: of the three losses.
-        soft_targets: at which tokens distributions are compared: "all", or "masked", which takes a seventh of the
-            products with the vocabulary, and of the memory for their logits.
-
-    Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32.
-    Output: dict of `masked_lm_logits` (batch, predictions, vocabulary), `sequence_output` (batch, length, width) and,
-            for "all", `logits` (batch, length, vocabulary); the same of the teacher, as `teacher_...`. What no loss
-            needs is left out.
-
-    `fit` and `evaluate` take (inputs, labels) as `Pretrainer`; of the labels `mask_ids` and `mask_weights` are used.
-    Raises: ValueError if the models do not fit each other.
-    """
-
-    def __init__(
-        self, student, teacher, temperature=2.0, soft_target_weight=5.0, masked_lm_weight=2.0, cosine_weight=1.0,
-        soft_targets="all", name="masked_lm_distiller",
-    ):  # fmt: skip
-        if soft_targets not in ("all", "masked"):
-            raise ValueError(f"soft_targets is {soft_targets!r}, expected 'all' or 'masked'.")
-        if not temperature > 0:
-            raise ValueError(f"temperature must be above 0, not {temperature!r}.")
-        check_same(student, teacher, "vocabulary_size", "soft targets need")
-        if cosine_weight:
-            check_same(student, teacher, "hidden_size", "a cosine_weight above 0 needs")
-        if not (soft_target_weight or cosine_weight):
-            raise ValueError(
-                "soft_target_weight and cosine_weight are both 0, so that nothing is learnt from the teacher: raise "
-                "one, or train the student alone with keras-bert pretrain."
-            )
-        vectors = ("sequence_output",) if cosine_weight else ()
-        scores = ("logits" if soft_targets == "all" else "masked_lm_logits",) if soft_target_weight else ()
-        of_student = computing(student, {"masked_lm_logits", *scores, *vectors}, "student")
-        of_teacher = computing(teacher, {*scores, *vectors}, "teacher")
-        weights = {
-            "soft_target_loss": soft_target_weight,
-            "masked_lm_loss": masked_lm_weight,
-            "cosine_loss": cosine_weight,
-        }
-        super().__init__(student, teacher, of_student, of_teacher, weights, ("masked_lm_accuracy",), name)
-        self.temperature, self.soft_targets = float(temperature), soft_targets
-
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """The weighted sum of the losses; also updates their metrics."""
-        tokens, ids = ops.cast(x["padding_mask"], "float32"), y["mask_ids"]
-        predictions, logits = ops.cast(y["mask_weights"], "float32"), y_pred["masked_lm_logits"]
-        self.record("masked_lm_accuracy", losses.accuracy(ids, logits, predictions), predictions)
-        parts = {"masked_lm_loss": (losses.masked_lm_loss(ids, predictions, logits), predictions)}
-        if self.part_weights["soft_target_loss"]:
-            name, counted = ("logits", tokens) if self.soft_targets == "all" else ("masked_lm_logits", predictions)
-            soft = losses.soft_target_loss(y_pred[name], y_pred[f"teacher_{name}"], counted, self.temperature)
-            parts["soft_target_loss"] = (soft, counted)
-        if self.part_weights["cosine_loss"]:
-            cosine = losses.cosine_loss(y_pred["sequence_output"], y_pred["teacher_sequence_output"], tokens)
-            parts["cosine_loss"] = (cosine, tokens)
-        return self.sum_of(parts)
-
-    def scored_tokens(self, length, predictions):
-        """The tokens of a row for which the vocabulary is scored."""
-        return predictions + (length if self.soft_targets == "all" else 0)
+def encoder_of(model):
+    """The encoder of a model over one, or the model itself."""
+    return getattr(model, "encoder", model)
 
 
-class RelationDistiller(Distiller):
-    """Trains a student as MiniLM was (Wang et al. 2020, sections 3.1 and 3.2): its last block shall relate the tokens
-    of a row to each other as the teacher's last block does, in the attention of each head (equation 6) and in the
-    products of the values of each head with each other (equation 9). Neither needs a head, nor equal widths.
-
-    The paper's two losses have equal weights. Its teacher assistant (section 3.3) is a student of a first run that is
-    the teacher of a second.
-
-    Args:
-        student, teacher: encoders with the same number of attention heads.
-        attention_weight, value_weight: of the two losses.
-
-    Input:  dict of the encoder's inputs.
-    Output: dict of `query_key_value` (batch, length, 3 * width) and, of the teacher, `teacher_query_key_value`.
-
-    `fit` and `evaluate` take (inputs, labels) as `Pretrainer`, but no label is used: rows should not be masked.
-    Raises: ValueError if the models do not fit each other.
-    """
-
-    def __init__(self, student, teacher, attention_weight=1.0, value_weight=1.0, name="relation_distiller"):
-        check_same(student, teacher, "num_heads", "relations of attention heads need")
-        for role, encoder in (("student", student), ("teacher", teacher)):
-            direction = getattr(encoder.config, "direction", "both")
-            if direction != "both":
-                raise ValueError(
-                    f"The {role}'s direction is {direction}: its tokens do not attend to all others, and MiniLM "
-                    "compares the relations of all pairs. Take an encoder that reads both sides."
-                )
-        of_student, of_teacher = (
-            keras.Model(encoder.input, {"query_key_value": last_query_key_value(encoder)}, name=role)
-            for role, encoder in (("student", student), ("teacher", teacher))
-        )
-        weights = {"attention_relation_loss": attention_weight, "value_relation_loss": value_weight}
-        super().__init__(student, teacher, of_student, of_teacher, weights, (), name)
-        self.num_heads = student.config.num_heads
-
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """The weighted sum of the losses; also updates their metrics."""
-        tokens = ops.cast(x["padding_mask"], "float32")
-        mask = AttentionMask()(x["padding_mask"], sequence_ids=x.get("sequence_ids"))
-        student, teacher = (
-            by_heads(of_fused(y_pred[name], self.num_heads)) for name in ("query_key_value", "teacher_query_key_value")
-        )
-        parts = {}
-        for name, first, second in (("attention_relation_loss", 0, 1), ("value_relation_loss", 2, 2)):
-            ours, theirs = (relations(parts[first], parts[second]) for parts in (student, teacher))
-            parts[name] = (losses.relation_loss(ours, theirs, mask, tokens), tokens)
-        return self.sum_of(parts)
-
-    def scored_tokens(self, length, predictions):
-        """The tokens of a row for which the vocabulary is scored."""
-        return 0
+def state(layer):
+    """The name of the output that holds the hidden states after a layer of the student; 0 for the embeddings."""
+    return f"hidden_state_{layer}"
 
 
-def relations(first, second):
-    """The scaled products of the vectors of all pairs of tokens, (batch, heads, length, length), float32, from two
-    arrays (batch, length, heads, head_width)."""
-    first, second = (ops.cast(vectors, "float32") for vectors in (first, second))
-    return ops.einsum("bqhd,bkhd->bhqk", first, second) / math.sqrt(first.shape[-1])
-
-
-def computing(model, names, role):
-    """The functional model that computes these outputs of a MaskedLM: `masked_lm_logits` at the masked positions,
-    `logits` at all, `sequence_output`."""
-    inputs, vectors = model.encoder.input, model.encoder.output["sequence_output"]
-    outputs = {"sequence_output": vectors, "masked_lm_logits": model.output}
-    if "logits" in names:
+def computing(model, scores, states, role):
+    """The functional model that computes hidden states of a model, and scores of its head: `masked_lm_logits` of a
+    MaskedLM at the masked positions, `logits` at all, or of a classifier."""
+    outputs = dict(states)
+    inputs = model.input if "masked_lm_logits" in scores else encoder_of(model).input
+    if "masked_lm_logits" in scores:
+        outputs["masked_lm_logits"] = model.output
+    if "logits" in scores and isinstance(model, MaskedLM):
         # The head scores the tokens at given positions: here 0, 1, 2, ... of each row.
         places = ops.cumsum(ops.ones_like(inputs["token_ids"]), axis=1) - 1
         outputs["logits"] = model.get_layer("masked_lm_head")(model.scored_states(), places)
-    inputs = model.input if "masked_lm_logits" in names else inputs
-    return keras.Model(inputs, {name: outputs[name] for name in sorted(names)}, name=role)
+    elif "logits" in scores:
+        outputs["logits"] = model.output
+    return keras.Model(inputs, outputs, name=role)
 
 
-def last_query_key_value(encoder):
-    """Queries, keys and values of an encoder's last layer, (batch, length, 3 * width)."""
-    block = encoder.get_layer(f"block_{encoder.config.schedule[-1]}")
-    if block.norm_first or encoder.config.windows[-1] is not None:
-        raise ValueError(
-            f"Relations between the queries, keys and values of a {encoder.config.family} are not distilled: it turns "
-            "them by their positions, and sees a window. Choose another objective, or another teacher."
-        )
-    return block.attention.query_key_value(encoder.hidden_states()[-2])
-
-
-def check_same(student, teacher, name, need):
-    """Raises ValueError if a size of the encoders of two models differs."""
-    ours, theirs = (getattr(getattr(model, "encoder", model).config, name) for model in (student, teacher))
-    if ours != theirs:
-        raise ValueError(f"The student's {name} is {ours}, the teacher's {theirs}: {need} equal ones.")
+def check_pair(student, teacher, soft_target_weight):
+    """Raises ValueError if what a teacher computes would mean something else to the student."""
+    sizes = [encoder_of(model).config.vocabulary_size for model in (student, teacher)]
+    classes = [getattr(model, "class_names", None) for model in (student, teacher)]
+    softens = any(isinstance(student, kind) and isinstance(teacher, kind) for kind in (MaskedLM, TextClassifier))
+    if sizes[0] != sizes[1]:
+        problem = f"the student's vocabulary has {sizes[0]} words, the teacher's {sizes[1]}."
+    elif soft_target_weight and classes[0] != classes[1]:
+        problem = f"the student's classes are {classes[0]}, the teacher's {classes[1]}: give the student class_names."
+    elif soft_target_weight and (not softens or getattr(student, "multi_label", False)):
+        problem = "soft targets are of two MaskedLM, or two TextClassifier of one class a text: soft_target_weight=0."
+    else:
+        return
+    raise ValueError(f"Student and teacher do not fit each other: {problem}")

@@ -26,11 +26,6 @@ class FinetuneConfig:
             for most tasks stop.
         from_scratch: use only the checkpoint's shape and vocabulary and start from random weights, to see what
             pre-training contributes.
-        teacher: fine-tuned checkpoint for the same task, whose outputs for the training texts the model learns beside
-            the labels; for tasks that find the class or a number of a text.
-        teacher_weight: share of the teacher's outputs in the loss, from 0 to 1, the rest being that of the labels;
-            default is 0.5.
-        temperature: with a teacher of classes, what the logits are divided by before the softmax; default is 2.
         epochs: passes over the training set; default is 3, or the paper's value for the task. The paper tries 2 to 4.
         batch_size: default is 32, or the paper's value for the task. The paper tries 16 and 32.
         learning_rate: peak; default is 5e-5, or the paper's value for the task. The paper tries 5e-5 to 2e-5.
@@ -72,7 +67,6 @@ class FinetuneConfig:
             *("from_scratch", "epochs", "batch_size", "learning_rate", "warmup_share", "dropout_rate"),
             *("class_weights", "patience", "seed"),
         ),
-        "a teacher": ("teacher", "teacher_weight", "temperature"),
         "several trials": ("seeds", "search", "search_learning_rates", "search_batch_sizes", "search_epochs"),
         "which weights learn": ("frozen_layers", "layer_decay", "lora_rank"),
         "on top of the encoder": ("join", "bilstm_units"),
@@ -90,9 +84,6 @@ class FinetuneConfig:
     label_column: str = "label"
     bad_rows: typing.Literal["stop", "skip"] | None = None
     from_scratch: bool = False
-    teacher: str | None = None
-    teacher_weight: float | None = None
-    temperature: float | None = None
     epochs: int | None = None
     batch_size: int | None = None
     learning_rate: float | None = None

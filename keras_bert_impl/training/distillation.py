@@ -1,18 +1,16 @@
-"""Trains a small student to imitate a pre-trained teacher, as DistilBERT or MiniLM.
+"""Trains a small student to imitate a pre-trained teacher, as DistilBERT or TinyBERT.
 
     keras-bert distill --teacher bert-base-uncased --data data --output runs/distilled
-    keras-bert distill --teacher DIR --objective minilm --num_layers 2 --data data --output runs/small
+    keras-bert distill --teacher DIR --soft_target_weight 0 --masked_lm_weight 0 --cosine_weight 0 \\
+        --hidden_state_weight 1 --num_layers 4 --data data --output runs/small
 
-`--data` is the directory that keras-bert prepare-data wrote, with the teacher's vocabulary and, as for DistilBERT and
-MiniLM, rows that are not pairs:
+`--data` is the directory that keras-bert prepare-data wrote, with the teacher's vocabulary and, as for DistilBERT, rows
+that are not pairs:
 
     keras-bert prepare-data --vocab DIR/vocab.txt --pairs full_sentences ...
 
 The output directory is that of keras-bert pretrain. Its folder encoder/ holds the student: a DistilBertForMaskedLM or
-BertForMaskedLM, or, of MiniLM's objective, which trains no head, a DistilBertModel or BertModel. The teacher is not
-saved.
-
-A student of a fine-tuned model is trained by keras-bert finetune --teacher.
+BertForMaskedLM, or, if no part of the loss is about words, a DistilBertModel or BertModel. The teacher is not saved.
 """
 
 import functools
@@ -24,9 +22,9 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.console import say
 from keras_bert_impl.families import build_encoder
-from keras_bert_impl.models import MaskedLM, MaskedLMDistiller, RelationDistiller
+from keras_bert_impl.models import Distiller, MaskedLM
 from keras_bert_impl.models.student import copy_layers, student_config
-from keras_bert_impl.options.distill import OF_DISTILBERT
+from keras_bert_impl.options.distill import OF_DISTILLER
 from keras_bert_impl.options.distill import DistillConfig as DistillConfig
 from keras_bert_impl.preprocessing.shards import file_identity
 from keras_bert_impl.training import pretraining, pretraining_model
@@ -36,7 +34,8 @@ from keras_bert_impl.training.pretraining_data import PretrainingData
 def run(config):
     """Checks the configuration, then trains; returns the figures on held-out text."""
     checkpoint = checkpoints.open_checkpoint(config.teacher)
-    config.teacher_sha256 = fingerprint(checkpoint)
+    # The SHA-256 of its weights, or of the index that lists their files.
+    config.teacher_sha256 = file_identity(pathlib.Path(checkpoint.source.path))["sha256"]
     return pretraining.run_with(
         config,
         functools.partial(open_data, checkpoint=checkpoint),
@@ -44,19 +43,19 @@ def run(config):
     )
 
 
-def fingerprint(checkpoint):
-    """The SHA-256 of a checkpoint's weights, or of the index that lists their files."""
-    return file_identity(pathlib.Path(checkpoint.source.path))["sha256"]
+def has_head(config):
+    """Whether student and teacher score words."""
+    return bool(config.soft_target_weight or config.masked_lm_weight)
 
 
 def open_data(config, checkpoint):
     """The PretrainingData of a run. Raises ValueError if data, teacher and options do not fit each other."""
-    if config.objective == "distilbert" and not checkpoint.has("masked_lm_head/"):
+    if has_head(config) and not checkpoint.has("masked_lm_head/"):
         raise ValueError(
-            f"{checkpoint.source.path} has no masked-LM head, so that it gives no distributions over the vocabulary: "
-            "use --objective minilm, or a teacher that was saved with its head."
+            f"{checkpoint.source.path} has no masked-LM head: give --soft_target_weight 0 --masked_lm_weight 0, or a "
+            "teacher that was saved with its head."
         )
-    data = PretrainingData(config, hides_words=config.objective == "distilbert")
+    data = PretrainingData(config)
     if checkpoint.tokenizer is None or checkpoint.tokenizer.vocabulary != data.tokenizer.vocabulary:
         raise ValueError(
             f"{config.teacher} has another vocabulary than the data in {data.directory}: prepare the data with --vocab "
@@ -67,25 +66,21 @@ def open_data(config, checkpoint):
             f"The rows have {data.sequence_length} tokens, but the teacher takes {checkpoint.config.max_length}: "
             "prepare shorter rows."
         )
-    check_student(config, checkpoint)
-    return data
-
-
-def check_student(config, checkpoint):
-    """Raises ValueError if there is no such student."""
-    sizes = ("hidden_size", "num_heads", "intermediate_size")
-    changed = [n for n in sizes if getattr(config, n) not in (None, getattr(checkpoint.config, n))]
+    changed = [name for name in SIZES if getattr(config, name) not in (None, getattr(checkpoint.config, name))]
     if changed and not config.from_scratch:
         raise ValueError(
             f"A student with another {', '.join(changed)} than its teacher cannot begin with the teacher's weights: "
             "leave the option out, or give --from_scratch."
         )
-    shape_of_student(config, checkpoint)
+    return data
+
+
+SIZES = ("hidden_size", "num_heads", "intermediate_size")
 
 
 def shape_of_student(config, checkpoint):
     """The configuration of the student."""
-    names = ("hidden_size", "num_heads", "intermediate_size", "initializer_range")
+    names = (*SIZES, "initializer_range")
     changes = {name: getattr(config, name) for name in names if getattr(config, name) is not None}
     if "hidden_size" in changes:
         changes = {"intermediate_size": None, **changes}  # four times the width
@@ -96,9 +91,9 @@ def shape_of_student(config, checkpoint):
 def build_distiller(config, data, jit_compile, schedule, checkpoint):
     """A new student with its teacher, compiled with this learning rate schedule."""
     policy = keras.dtype_policies.get(config.precision)
-    model_of = encoder_alone if config.objective == "minilm" else MaskedLM
+    model_of = MaskedLM if has_head(config) else lambda encoder: encoder
     # With the decoder that it predicts with, which the student does not have.
-    of_teacher = {} if config.objective == "minilm" else checkpoint.arguments_of(MaskedLM)
+    of_teacher = checkpoint.arguments_of(MaskedLM) if has_head(config) else {}
 
     def teacher():
         return model_of(build_encoder(checkpoint.config, packed=data.packed, dtype=policy), **of_teacher)
@@ -111,14 +106,5 @@ def build_distiller(config, data, jit_compile, schedule, checkpoint):
     if not config.from_scratch:
         layers = copy_layers(student, teacher)
         say(f"  the student begins with blocks {' '.join(map(str, layers))} of its teacher")
-    if config.objective == "minilm":
-        model = RelationDistiller(student, teacher)
-    else:
-        options = {name: getattr(config, name) for name in OF_DISTILBERT if getattr(config, name) is not None}
-        model = MaskedLMDistiller(student, teacher, **options)
+    model = Distiller(student, teacher, **{name: getattr(config, name) for name in OF_DISTILLER})
     return pretraining_model.compiled(model, config, jit_compile, schedule)
-
-
-def encoder_alone(encoder):
-    """The model that the objective without a head compares."""
-    return encoder

@@ -41,7 +41,6 @@ from keras_bert_impl.training.finetuning_task import check_files, file_sums, fin
 from keras_bert_impl.training.finetuning_trial import train
 from keras_bert_impl.training.finished_run import score_new_splits
 from keras_bert_impl.training.runs import check_run, is_elsewhere, open_run
-from keras_bert_impl.training.task_distillation import check_teacher
 
 # The folders of the official distribution.
 GLUE_FOLDERS = {name: name.upper() for name in glue.TASKS} | {"cola": "CoLA"}
@@ -74,7 +73,6 @@ def run_task(config, data):
     check_stack(config)
     for size in config.search_batch_sizes if config.search else [config.batch_size]:
         distribution.check_batch_size(size)
-    check_teacher(config, task)
     directory = check_run(config.output, config)
     if distribution.from_chief((directory / "metrics.json").is_file()):
         if distribution.from_chief(is_elsewhere(directory, config.data)):

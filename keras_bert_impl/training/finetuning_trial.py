@@ -23,7 +23,6 @@ from keras_bert_impl.tasks.text_classification import weights_of_classes
 from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE
 from keras_bert_impl.training.finetuning_report import write_report
 from keras_bert_impl.training.runs import open_run
-from keras_bert_impl.training.task_distillation import loss_of, with_teacher
 
 # With fewer weights than this XLA made TensorFlow's steps on two cores faster, with more it made them slower.
 SMALL_MODEL = 5_000_000
@@ -47,12 +46,6 @@ def train(config, task, examples, directory, files):
     model = build_task_model(config, task, class_names, checkpoint)
     rows = featurize(config, task, examples, class_names, model)
     batches = {split: batches_of(config, part, model) for split, part in rows.items()}
-    if config.teacher is not None:
-        taught = with_teacher(
-            *(config, task, examples["train"], rows["train"], class_names),
-            ask=lambda theirs, teacher: predict_rows(teacher, batches_of(config, theirs, teacher)),
-        )
-        batches["train"] = batches_of(config, taught, model)
     open_run(directory, config)
     write_json(directory / "data.json", {"files": files})
     total_steps = config.epochs * batches["train"].num_batches
@@ -204,7 +197,7 @@ def compile_for(model, config, task, steps):
     """AdamW with warm-up and linear decay over the steps of the run."""
     model.compile(
         optimizer=BertAdamW(schedule_of(config, steps), layer_decay=config.layer_decay),
-        loss=task.loss() if config.teacher is None else loss_of(config, task),
+        loss=task.loss(),
         jit_compile=is_compiled(config, model),
     )
 

@@ -2,12 +2,13 @@
 
 import json
 
-from keras_bert_impl import distribution
+from keras_bert_impl import checkpoints, distribution
 from keras_bert_impl.batching import predict_rows
 from keras_bert_impl.console import say
+from keras_bert_impl.families import build_encoder
 from keras_bert_impl.json_files import write_json
+from keras_bert_impl.models import FeatureTagger
 from keras_bert_impl.tasks.tables import BadRows
-from keras_bert_impl.training.finetuned_model import finetuned_model
 from keras_bert_impl.training.finetuning_report import shown, write_finetuning, write_outputs
 from keras_bert_impl.training.finetuning_task import file_sums, has_file
 from keras_bert_impl.training.finetuning_trial import batches_of
@@ -50,3 +51,17 @@ def score_new_splits(config, task, data, directory):
     write_json(directory / "metrics.json", figures)
     write_finetuning(directory, config, task, figures)
     return figures
+
+
+def finetuned_model(config, task, path):
+    """The model that a run has saved, and the names of its classes, None for a task without classes."""
+    if (path / "model.keras").is_file():
+        model = FeatureTagger.from_pretrained(path)
+        return model, model.class_names
+    checkpoint = checkpoints.open_checkpoint(path)
+    names, length = checkpoint.class_names, min(config.sequence_length, checkpoint.config.max_length)
+    model = task.build(build_encoder(checkpoint.config), checkpoint.tokenizer, names, length)
+    checkpoints.load(model, checkpoint)
+    for name, value in checkpoint.arguments_of(type(model)).items():
+        setattr(model, name, value)
+    return model, names

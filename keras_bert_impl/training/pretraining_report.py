@@ -63,7 +63,7 @@ def print_start(model, data):
 DETECTION = ("detection_accuracy", "replaced_precision", "replaced_recall")
 SPAN_BOUNDARY = ("span_boundary_loss", "span_boundary_accuracy")
 # How far a student is from its teacher.
-DISTILLATION = ("soft_target_loss", "cosine_loss", "attention_relation_loss", "value_relation_loss")
+DISTILLATION = ("soft_target_loss", "cosine_loss", "hidden_state_loss")
 
 
 def held_out_figures(found, data):

@@ -75,7 +75,5 @@ def test_what_grew_is_saved_and_read_again(checkpoint, tmp_path):
 def test_impossible_changes_are_refused(checkpoint):
     with pytest.raises(ValueError, match=r"num_layers 4: the checkpoint has 3 layers"):
         grow(checkpoint, num_layers=4)
-    with pytest.raises(ValueError, match=r"cat: in the vocabulary already"):
-        grow(checkpoint, new_words=["cat", "covid"])
     with pytest.raises(ValueError, match=r"'Covid-19' would never be found: .* Add a word as it is after lower"):
         grow(checkpoint, new_words=["Covid-19"])

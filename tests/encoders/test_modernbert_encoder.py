@@ -140,12 +140,6 @@ def test_the_dense_layer_before_a_head_is_that_of_the_masked_lm(small_tokenizer,
         np.testing.assert_array_equal(array, theirs[path])
 
 
-def test_relations_of_a_teacher_that_turns_them_are_not_distilled():
-    teacher, student = (kbi.ModernBertEncoder(CONFIGS["ModernBert"]) for _ in range(2))
-    with pytest.raises(ValueError, match="of a ModernBERT are not distilled"):
-        kbi.RelationDistiller(student, teacher)
-
-
 # One of four windows and more, so that blocks are computed, and one below.
 TEXTS = ["the cat sat on a mat and " * 5, "red rain", ""]
 

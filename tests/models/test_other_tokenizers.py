@@ -166,5 +166,5 @@ def test_changes_for_wordpiece_alone_refuse_another_tokenizer(tokenizer, tmp_pat
     model = model_of(kbi.TextClassifier, tokenizer, num_classes=2)
     model.save_pretrained(tmp_path / "checkpoint")
     checkpoint = kbi.checkpoints.open_checkpoint(tmp_path / "checkpoint")
-    with pytest.raises(ValueError, match=r"has a BytePairTokenizer, in whose vocabulary .* words can be added only"):
+    with pytest.raises(ValueError, match="has a BytePairTokenizer as its tokenizer: words can be added to a"):
         kbi.checkpoints.grow(checkpoint, new_words=["new"])

@@ -239,14 +239,10 @@ def test_long_texts_are_read_in_windows_and_scored_as_texts(checkpoint, tmp_path
     model.long_texts = "cut"
     with pytest.warns(UserWarning, match="texts have more than 12 tokens"):
         assert np.abs(model.predict(texts, verbose=0) - expected).max() > 4e-4
-    # A file that is added afterwards, and a student of this model.
+    # A file that is added afterwards.
     write_lines(tmp_path / "data" / "test.jsonl", map(json.dumps, LONG_ROWS[:4]))
     added = finetuning.run(config)["splits"]["test"]
     assert added["examples"] == 4
-    student = config_of(
-        checkpoint, tmp_path, task, output="student", teacher=str(tmp_path / "run" / "model"), epochs=1, **options
-    )
-    assert finetuning.run(student)["examples"] == 4
 
 
 def test_balanced_classes_are_counted_by_texts_and_not_by_windows(checkpoint, tmp_path):

@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 import safetensors.numpy
-from conftest import QUICK_STEPS, without
+from conftest import without
 from families import CONFIGS, rows_for
-from reference_models import open_in_transformers, outputs_of, random_model
+from reference_models import outputs_of, random_model
 
 import keras_bert_impl as kbi
 from keras_bert_impl import checkpoints
@@ -138,21 +138,6 @@ def test_a_tokenizer_with_another_padding_token_is_refused(small_tokenizer):
     """transformers counts positions from where the padding token's id stands, this library from the mask."""
     with pytest.raises(ValueError, match="pad_id is 0, but the configuration's is 1: build the encoder with pad_id=0"):
         kbi.TextClassifier(kbi.RobertaEncoder(CONFIGS["Roberta"]), 3, tokenizer=small_tokenizer)
-
-
-def test_a_classifier_learns_texts_and_opens_in_transformers(small_tokenizer, tmp_path):
-    config = kbi.RobertaConfig(
-        small_tokenizer.vocabulary_size, hidden_size=16, num_layers=1, num_heads=2, max_length=8, pad_id=0
-    )
-    model = kbi.TextClassifier(kbi.RobertaEncoder(config), 2, tokenizer=small_tokenizer)
-    model.compile(kbi.optimization.BertAdamW(1e-2), model.loss, metrics=["accuracy"], **QUICK_STEPS)
-    texts, labels = ["the cat is good", "the red dog is bad in rain"] * 8, np.array([1, 0] * 8)
-    model.fit(texts, labels, epochs=8, batch_size=8, verbose=0)
-    assert model.evaluate(texts, labels, verbose=0)[1] == 1.0
-    model.save_pretrained(tmp_path)
-    rows = model.rows(texts[:2])  # the first of them is padded
-    theirs = outputs_of(open_in_transformers("RobertaForSequenceClassification", tmp_path), rows)["logits"]
-    np.testing.assert_allclose(model.predict(texts[:2], verbose=0), theirs, atol=1e-5)
 
 
 def test_the_unused_rows_are_kept_in_the_checkpoint(config, tmp_path):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from conftest import QUICK_STEPS
 from made_exports import check_rows_of_export
 from made_tokenizers import SENTENCES, xlnet_tokenizer
 from reference_models import open_in_transformers
@@ -46,16 +45,6 @@ def test_texts_and_pairs_are_classified_as_by_transformers_and_its_tokenizer(tok
         with torch.no_grad():
             expected = theirs(**inputs).logits.numpy()
         np.testing.assert_allclose(model.predict(given if len(given) > 1 else texts, verbose=0), expected, atol=1e-5)
-
-
-@every_backend
-@full_on("tensorflow", "jax")
-def test_fit_learns_from_texts(tokenizer):
-    model = model_of(kbi.TextClassifier, tokenizer, num_classes=2)
-    model.compile(optimizer="adam", loss=model.loss, **QUICK_STEPS)
-    first = model.evaluate(SENTENCES, [0, 1, 0, 1, 0, 1], verbose=0)
-    model.fit(SENTENCES, [0, 1, 0, 1, 0, 1], epochs=30, verbose=0)
-    assert model.evaluate(SENTENCES, [0, 1, 0, 1, 0, 1], verbose=0) < first
 
 
 @once

@@ -136,6 +136,9 @@ def test_a_pre_training_has_a_report_before_it_ends(tmp_path):
     assert "Interrupted; the command below resumes it: step 7 of 100." in page
     _, _, *options = shlex.split(re.search("keras-bert pretrain [^<]*", page)[0])
     assert len(options) == 8 and parse(PretrainConfig, options) == config  # data, output, size and masking_rate
+    (tmp_path / "run.json").write_text('{"configuration": {}}')
+    report.write(tmp_path, "pretraining", is_running=False, step=8, total_steps=100)
+    assert "step 8 of 100." in page_of(tmp_path), "an earlier version wrote no command"
 
 
 def test_masks_show_right_and_wrong_guesses(tmp_path):

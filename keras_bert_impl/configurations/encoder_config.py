@@ -44,8 +44,9 @@ BERT_KEYS = (
 LARGEST_SIZE = 2**24
 
 
+@dataclasses.dataclass(frozen=True)
 class EncoderConfig:
-    """Base class of the families' configurations, which are frozen dataclasses with these class attributes.
+    """Base class of the families' configurations: the fields that all have, with the defaults of BERT-base.
 
     Attributes:
         model_type: its value in Hugging Face's config.json.
@@ -66,14 +67,27 @@ class EncoderConfig:
         has_position_table: whether positions are rows of a table, of which there are `max_length`.
     """
 
+    vocabulary_size: int = 30522
+    hidden_size: int = 768
+    num_layers: int = 12
+    num_heads: int = 12
+    intermediate_size: int | None = None
+    activation: str = "gelu"
+    hidden_dropout_rate: float = 0.1
+    attention_dropout_rate: float = 0.1
+    max_length: int = 512
+    initializer_range: float = 0.02
+    layer_norm_epsilon: float = 1e-12
+    pad_id: int = 0
+
     model_type: typing.ClassVar[str]
     family: typing.ClassVar[str]
     named_sizes: typing.ClassVar[dict]
     named_fields: typing.ClassVar[dict] = {}
-    huggingface_keys: typing.ClassVar[tuple]
-    activation_key: typing.ClassVar[str]
-    optional_keys: typing.ClassVar[tuple] = (("pad_id", "pad_token_id"),)
-    fixed_values: typing.ClassVar[dict] = {}
+    huggingface_keys: typing.ClassVar[tuple] = BERT_KEYS
+    activation_key: typing.ClassVar[str] = "hidden_act"
+    optional_keys: typing.ClassVar[tuple] = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
+    fixed_values: typing.ClassVar[dict] = {"position_embedding_type": "absolute"}
     left_out: typing.ClassVar[dict] = {}
     pair_tasks: typing.ClassVar[tuple] = ("next_sentence", "sentence_order")
     heads_have_gelu: typing.ClassVar[bool] = False

@@ -5,7 +5,7 @@ import typing
 
 import keras
 
-from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
+from keras_bert_impl.configurations.encoder_config import EncoderConfig
 from keras_bert_impl.configurations.family import (
     COMMON_HEAD_ROWS,
     COMMON_TASKS,
@@ -54,19 +54,7 @@ class BertConfig(EncoderConfig):
     Raises: ValueError for a shape that no BERT can have, naming field and value.
     """
 
-    vocabulary_size: int = 30522
-    hidden_size: int = 768
-    num_layers: int = 12
-    num_heads: int = 12
-    intermediate_size: int | None = None
-    activation: str = "gelu"
-    hidden_dropout_rate: float = 0.1
-    attention_dropout_rate: float = 0.1
-    max_length: int = 512
     num_segments: int = 2
-    initializer_range: float = 0.02
-    layer_norm_epsilon: float = 1e-12
-    pad_id: int = 0
     direction: str = "both"
 
     model_type: typing.ClassVar = "bert"
@@ -81,11 +69,6 @@ class BertConfig(EncoderConfig):
         "bert_base": (12, 768, 12),
         "bert_large": (24, 1024, 16),
     }
-    # Shared by Google's bert_config.json and Hugging Face's config.json.
-    huggingface_keys: typing.ClassVar = BERT_KEYS
-    activation_key: typing.ClassVar = "hidden_act"
-    optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
-    fixed_values: typing.ClassVar = {"position_embedding_type": "absolute"}
     may_be_causal: typing.ClassVar = True
     other_model_types: typing.ClassVar = (RIGHT_TO_LEFT,)
 
@@ -112,8 +95,6 @@ class BertConfig(EncoderConfig):
 
     def to_google(self):
         """The dict of a `bert_config.json`. Raises ValueError for exact GELU, which Google's code does not have."""
-        if self.direction != "both":
-            raise ValueError(f"Google's code cannot compute direction {self.direction!r}: its BERT reads both sides.")
         activations = {ours: theirs for theirs, ours in GOOGLE_ACTIVATIONS.items()}
         if self.activation not in activations:
             raise ValueError(

@@ -6,7 +6,7 @@ import typing
 import keras
 from keras import ops
 
-from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
+from keras_bert_impl.configurations.encoder_config import EncoderConfig
 from keras_bert_impl.configurations.family import COMMON_TASKS, dense_rows, masked_lm_rows, norm_rows
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.encoder import FamilyEncoder
@@ -45,18 +45,9 @@ class BigBirdConfig(EncoderConfig):
     """
 
     vocabulary_size: int = 50358
-    hidden_size: int = 768
-    num_layers: int = 12
-    num_heads: int = 12
-    intermediate_size: int | None = None
     activation: str = "gelu_tanh"
-    hidden_dropout_rate: float = 0.1
-    attention_dropout_rate: float = 0.1
     max_length: int = 4096
     num_segments: int = 2
-    initializer_range: float = 0.02
-    layer_norm_epsilon: float = 1e-12
-    pad_id: int = 0
     sep_id: int = 66
     attention_type: str = "block_sparse"
     block_size: int = 64
@@ -73,12 +64,9 @@ class BigBirdConfig(EncoderConfig):
         "bigbird_base": (12, 768, 12),
         "bigbird_large": (24, 1024, 16),
     }
-    huggingface_keys: typing.ClassVar = BERT_KEYS
-    activation_key: typing.ClassVar = "hidden_act"
     left_out: typing.ClassVar = {"hidden_act": "gelu_new", "random_blocks": "first_block"}
     optional_keys: typing.ClassVar = (
-        ("layer_norm_epsilon", "layer_norm_eps"),
-        ("pad_id", "pad_token_id"),
+        *EncoderConfig.optional_keys,
         ("sep_id", "sep_token_id"),
         ("attention_type", "attention_type"),
         ("block_size", "block_size"),
@@ -95,13 +83,6 @@ class BigBirdConfig(EncoderConfig):
         for name, known in (("attention_type", ATTENTION_TYPES), ("random_blocks", RANDOM_BLOCKS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected {' or '.join(map(repr, known))}.")
-        for name, least in (("block_size", 1), ("num_random_blocks", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}.")
-        for name in ("rescale_embeddings", "query_bias"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} must be True or False, not {getattr(self, name)!r}.")
 
     def blocks_of(self, layer):
         """The `SparseBlocks` of a layer; None if all its tokens see all others, however long a row is."""
@@ -193,8 +174,6 @@ class BigBirdEncoder(FamilyEncoder):
     ):
         given = {"random_blocks": random_blocks, "attention_type": attention_type}
         config = dataclasses.replace(config, **{name: value for name, value in given.items() if value is not None})
-        if task not in (None, "text"):
-            raise ValueError(f"task is {task!r}, expected None or 'text'.")
         layout = config.blocks_of(0)
         if packed and layout is not None and layout.may_be_sparse(config.max_length):
             raise ValueError(

@@ -27,17 +27,7 @@ class DebertaConfig(DistanceConfig):
     """
 
     vocabulary_size: int = 50265
-    hidden_size: int = 768
-    num_layers: int = 12
-    num_heads: int = 12
-    intermediate_size: int | None = None
-    activation: str = "gelu"
-    hidden_dropout_rate: float = 0.1
-    attention_dropout_rate: float = 0.1
-    max_length: int = 512
-    initializer_range: float = 0.02
     layer_norm_epsilon: float = 1e-7
-    pad_id: int = 0
     max_distance: int = 512
 
     model_type: typing.ClassVar = "deberta"
@@ -48,11 +38,6 @@ class DebertaConfig(DistanceConfig):
         "deberta_xlarge": (48, 1024, 16),
     }
     fixed_values: typing.ClassVar = {**DistanceConfig.fixed_values, "talking_head": False}
-
-    def __post_init__(self):
-        super().__post_init__()
-        if not isinstance(self.max_distance, int) or self.max_distance < 1:
-            raise ValueError(f"max_distance must be an integer of at least 1, not {self.max_distance!r}.")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

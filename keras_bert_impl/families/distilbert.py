@@ -26,17 +26,7 @@ class DistilBertConfig(EncoderConfig):
     Arguments and errors are those of BertConfig, without num_segments and layer_norm_epsilon, which is always 1e-12.
     """
 
-    vocabulary_size: int = 30522
-    hidden_size: int = 768
     num_layers: int = 6
-    num_heads: int = 12
-    intermediate_size: int | None = None
-    activation: str = "gelu"
-    hidden_dropout_rate: float = 0.1
-    attention_dropout_rate: float = 0.1
-    max_length: int = 512
-    initializer_range: float = 0.02
-    pad_id: int = 0
 
     layer_norm_epsilon: typing.ClassVar[float] = 1e-12
     model_type: typing.ClassVar = "distilbert"
@@ -54,6 +44,7 @@ class DistilBertConfig(EncoderConfig):
         ("initializer_range", "initializer_range"),
     )
     activation_key: typing.ClassVar = "activation"
+    optional_keys: typing.ClassVar = (("pad_id", "pad_token_id"),)
     fixed_values: typing.ClassVar = {"sinusoidal_pos_embds": False}
     pair_tasks: typing.ClassVar = ()
     classifier_dropout_rate: typing.ClassVar[float] = 0.2  # seq_classif_dropout of transformers

@@ -29,20 +29,10 @@ class ElectraConfig(EncoderConfig):
         activation: only "gelu": transformers computes the heads with exact GELU whatever config.json says.
     """
 
-    vocabulary_size: int = 30522
     hidden_size: int = 256
-    num_layers: int = 12
     num_heads: int = 4
-    intermediate_size: int | None = None
-    embedding_size: int = 128
-    activation: str = "gelu"
-    hidden_dropout_rate: float = 0.1
-    attention_dropout_rate: float = 0.1
-    max_length: int = 512
     num_segments: int = 2
-    initializer_range: float = 0.02
-    layer_norm_epsilon: float = 1e-12
-    pad_id: int = 0
+    embedding_size: int = 128
 
     model_type: typing.ClassVar = "electra"
     family: typing.ClassVar = "ELECTRA"
@@ -67,8 +57,6 @@ class ElectraConfig(EncoderConfig):
         ("embedding_size", "embedding_size"),
         *BERT_KEYS[5:],
     )
-    activation_key: typing.ClassVar = "hidden_act"
-    optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
     # How the multiple-choice head summarizes a row.
     fixed_values: typing.ClassVar = {
         "position_embedding_type": "absolute",
@@ -82,21 +70,12 @@ class ElectraConfig(EncoderConfig):
         """The configuration of a generator whose width, feed-forward layer and heads are this share of the
         discriminator's (section 3.2: a quarter to a half), with as many layers and the same embeddings.
 
-        Raises: ValueError if the share is not above 0 and at most 1, or does not give whole heads.
+        Raises: ValueError if the share does not give whole heads.
         """
-        if not 0 < share <= 1:
-            raise ValueError(f"The generator's share of the discriminator must be above 0 and at most 1, not {share}.")
-        hidden_size, num_heads = round(share * self.hidden_size), max(1, round(share * self.num_heads))
-        if hidden_size < num_heads or hidden_size % num_heads:
-            raise ValueError(
-                f"A generator of {share} of the discriminator would have width {hidden_size} and {num_heads} heads, "
-                f"which do not divide it: choose a share that makes whole heads of width {self.hidden_size} and "
-                f"{self.num_heads} heads, such as 0.5."
-            )
         return dataclasses.replace(
             self,
-            hidden_size=hidden_size,
-            num_heads=num_heads,
+            hidden_size=round(share * self.hidden_size),
+            num_heads=max(1, round(share * self.num_heads)),
             intermediate_size=max(1, round(share * self.intermediate_size)),
         )
 

@@ -28,18 +28,10 @@ class ErnieConfig(EncoderConfig):
 
     # From memory of the checkpoint's config.json; the paper gives layers, width and heads alone.
     vocabulary_size: int = 18000
-    hidden_size: int = 768
-    num_layers: int = 12
-    num_heads: int = 12
-    intermediate_size: int | None = None
     activation: str = "relu"
-    hidden_dropout_rate: float = 0.1
-    attention_dropout_rate: float = 0.1
     max_length: int = 513
-    num_segments: int = 2
-    initializer_range: float = 0.02
     layer_norm_epsilon: float = 1e-5
-    pad_id: int = 0
+    num_segments: int = 2
     has_task_embedding: bool = False
     num_tasks: int = 3
 
@@ -52,15 +44,7 @@ class ErnieConfig(EncoderConfig):
         ("has_task_embedding", "use_task_id"),
         ("num_tasks", "task_type_vocab_size"),
     )
-    activation_key: typing.ClassVar = "hidden_act"
-    optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
-    fixed_values: typing.ClassVar = {"position_embedding_type": "absolute"}
     left_out: typing.ClassVar = {"max_position_embeddings": 512, "layer_norm_eps": 1e-12}
-
-    def __post_init__(self):
-        super().__post_init__()
-        if not isinstance(self.has_task_embedding, bool):
-            raise ValueError(f"has_task_embedding must be True or False, not {self.has_task_embedding!r}.")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

@@ -46,15 +46,10 @@ class ModernBertConfig(EncoderConfig):
     """
 
     vocabulary_size: int = 50368
-    hidden_size: int = 768
     num_layers: int = 22
-    num_heads: int = 12
-    intermediate_size: int | None = None
-    activation: str = "gelu"
     hidden_dropout_rate: float = 0.0
     attention_dropout_rate: float = 0.0
     max_length: int = 8192
-    initializer_range: float = 0.02
     layer_norm_epsilon: float = 1e-5
     pad_id: int = 50283
     global_every: int = 3
@@ -108,6 +103,7 @@ class ModernBertConfig(EncoderConfig):
         ("classifier_pooling", "classifier_pooling"),
     )
     activation_key: typing.ClassVar = "hidden_activation"
+    optional_keys: typing.ClassVar = (("pad_id", "pad_token_id"),)
     fixed_values: typing.ClassVar = {
         "norm_bias": False,
         "attention_bias": False,
@@ -126,22 +122,8 @@ class ModernBertConfig(EncoderConfig):
         if self.intermediate_size is None:
             object.__setattr__(self, "intermediate_size", 3 * self.hidden_size // 2)
         super().__post_init__()
-        if self.hidden_size // self.num_heads % 2:
-            raise ValueError(
-                f"hidden_size {self.hidden_size} with num_heads {self.num_heads} gives heads of "
-                f"{self.hidden_size // self.num_heads} columns: rotary positions turn pairs of columns, so that their "
-                "number must be even."
-            )
         if self.classifier_pooling not in ("cls", "mean"):
             raise ValueError(f"classifier_pooling is {self.classifier_pooling!r}, expected 'cls' or 'mean'.")
-        for name in ("global_every", "local_attention"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, not {value!r}.")
-        for name in ("global_theta", "local_theta"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or not value > 1:
-                raise ValueError(f"{name} must be a number above 1, not {value!r}.")
 
     @property
     def last_kernel_scale(self):

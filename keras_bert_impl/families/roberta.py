@@ -5,7 +5,7 @@ import typing
 
 import keras
 
-from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
+from keras_bert_impl.configurations.encoder_config import EncoderConfig
 from keras_bert_impl.configurations.family import (
     COMMON_HEAD_ROWS,
     COMMON_TASKS,
@@ -33,16 +33,7 @@ class RobertaConfig(EncoderConfig):
     """
 
     vocabulary_size: int = 50265
-    hidden_size: int = 768
-    num_layers: int = 12
-    num_heads: int = 12
-    intermediate_size: int | None = None
-    activation: str = "gelu"
-    hidden_dropout_rate: float = 0.1
-    attention_dropout_rate: float = 0.1
-    max_length: int = 512
     num_segments: int = 1
-    initializer_range: float = 0.02
     layer_norm_epsilon: float = 1e-5
     pad_id: int = 1
 
@@ -57,11 +48,7 @@ class RobertaConfig(EncoderConfig):
         "roberta_base": (12, 768, 12),
         "roberta_large": (24, 1024, 16),
     }
-    huggingface_keys: typing.ClassVar = BERT_KEYS
-    activation_key: typing.ClassVar = "hidden_act"
     left_out: typing.ClassVar = {"layer_norm_eps": 1e-12, "type_vocab_size": 2}
-    optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
-    fixed_values: typing.ClassVar = {"position_embedding_type": "absolute"}
     pair_tasks: typing.ClassVar = ()
 
     @property
@@ -71,13 +58,7 @@ class RobertaConfig(EncoderConfig):
     @classmethod
     def from_huggingface(cls, path):
         found = super().from_huggingface(path)  # whose max_length is still the number of rows
-        unused = found.pad_id + 1
-        if found.max_length <= unused:
-            raise ValueError(
-                f"{path}: max_position_embeddings {found.max_length} leaves no position after that of the padding "
-                f"token, pad_token_id {found.pad_id}: expected at least {unused + 1}."
-            )
-        return dataclasses.replace(found, max_length=found.max_length - unused)
+        return dataclasses.replace(found, max_length=found.max_length - found.pad_id - 1)
 
     def to_huggingface(self):
         return {**super().to_huggingface(), "max_position_embeddings": self.num_positions}

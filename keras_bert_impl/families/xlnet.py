@@ -46,16 +46,6 @@ class XLNetConfig(EncoderConfig):
     """
 
     vocabulary_size: int = 32000
-    hidden_size: int = 768
-    num_layers: int = 12
-    num_heads: int = 12
-    intermediate_size: int | None = None
-    activation: str = "gelu"
-    hidden_dropout_rate: float = 0.1
-    attention_dropout_rate: float = 0.1
-    max_length: int = 512
-    initializer_range: float = 0.02
-    layer_norm_epsilon: float = 1e-12
     pad_id: int = 5
     max_distance: int | None = None
 
@@ -79,8 +69,7 @@ class XLNetConfig(EncoderConfig):
     )
     activation_key: typing.ClassVar = "ff_activation"
     optional_keys: typing.ClassVar = (
-        ("layer_norm_epsilon", "layer_norm_eps"),
-        ("pad_id", "pad_token_id"),
+        *EncoderConfig.optional_keys,
         ("max_length", "max_sequence_length"),  # ours: transformers has none, and refuses that of other families
     )
     fixed_values: typing.ClassVar = {
@@ -100,16 +89,6 @@ class XLNetConfig(EncoderConfig):
     # `summary_last_dropout`; the encoder's own output is dropped at `hidden_dropout_rate`, also before other heads.
     classifier_dropout_rate: typing.ClassVar[float] = 0.1
     token_classifier_dropout_rate: typing.ClassVar[float] = 0.0
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.hidden_size % 2:
-            raise ValueError(
-                f"hidden_size must be even, not {self.hidden_size}: half of a sinusoid's columns are sines."
-            )
-        reach = self.max_distance
-        if reach is not None and (not isinstance(reach, int) or isinstance(reach, bool) or reach < 1):
-            raise ValueError(f"max_distance must be None or an integer of at least 1, not {reach!r}.")
 
     @classmethod
     def from_dict(cls, fields):

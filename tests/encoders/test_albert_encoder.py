@@ -122,11 +122,6 @@ def test_the_last_four_layers_are_pooled_though_they_are_one_block(small_batch):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_a_tagger_over_frozen_features_reads_every_layer(groups):
-    model = kbi.FeatureTagger(kbi.AlbertEncoder(groups), 3, features="weighted_sum_all", units=4)
-    assert model.get_layer("layer_weights").weights[0].shape == (6,)
-
-
 def test_a_checkpoint_of_other_groups_is_refused(config, groups, tmp_path):
     kbi.AlbertEncoder(config).save_pretrained(tmp_path)
     fields = {**config.to_huggingface(), "num_hidden_groups": 2}
@@ -159,12 +154,6 @@ def test_sentence_order_is_not_taken_for_next_sentences(config, tmp_path):
     assert choose_task(tmp_path) == "fill_mask"
     with pytest.raises(ValueError, match="is for fill_mask or embed, not for next_sentence"):
         choose_task(tmp_path, "next_sentence")
-
-
-def test_a_head_that_transformers_does_not_have_is_refused(config, tmp_path):
-    with pytest.raises(ValueError, match="has no AlbertForNextSentencePrediction"):
-        kbi.NextSentencePredictor(kbi.AlbertEncoder(config)).save_pretrained(tmp_path / "target")
-    assert not (tmp_path / "target").exists()
 
 
 @pytest.mark.parametrize(

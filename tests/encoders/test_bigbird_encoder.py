@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 
 import keras
 import numpy as np
@@ -13,7 +12,7 @@ from made_exports import check_rows_of_export
 from made_tokenizers import bigbird_tokenizer
 from reference_models import open_in_transformers, outputs_of, random_model
 from shapes_of_a_step import check_step
-from tiers import every_backend, full_but, full_on, on
+from tiers import every_backend, full_but, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks.flops import training_flops
@@ -56,8 +55,6 @@ def reference(name, config, directory, **fields):
 # whole blocks and parts of one; padding on either side, within, of the global blocks, of a whole row.
 ROWS = [
     (1, ()),
-    (3, (2,)),
-    (4, ()),
     (5, (0,)),
     (28, range(20, 28)),
     (29, ()),
@@ -73,7 +70,7 @@ both_kinds = pytest.mark.parametrize("config", [CONFIG, FIRST_BLOCK], ids=["seed
 
 @every_backend
 @both_kinds
-@pytest.mark.parametrize(("length", "hidden"), full_but(ROWS, ROWS[4], ROWS[8], ROWS[9], on=("tensorflow", "jax")))
+@pytest.mark.parametrize(("length", "hidden"), full_but(ROWS, ROWS[2], ROWS[6], ROWS[7], on=("tensorflow", "jax")))
 def test_every_state_is_that_of_transformers(config, length, hidden, tmp_path):
     """Of padding, too: in a row of blocks it sees nothing in both."""
     rows = rows_of(length, hidden)
@@ -106,20 +103,6 @@ def test_attention_is_that_of_transformers_with_the_shares_of_a_block_together(t
     queries = np.nonzero(rows["padding_mask"][1])[0]  # what padding sees is not used
     expected = np.stack(outputs_of(theirs, rows)["attentions"], axis=1)
     np.testing.assert_allclose(ours[..., queries, :], expected[..., queries, :], atol=1e-5)
-
-
-def test_each_row_decides_whether_it_is_seen_as_a_whole(tmp_path):
-    """transformers changes the model for good when it meets a short row."""
-    short, long = rows_of(28), rows_of(41)
-    theirs = random_model("BigBirdModel", FIRST_BLOCK, tmp_path)
-    expected = outputs_of(theirs, long)["last_hidden_state"]
-    encoder = kbi.BigBirdEncoder.from_pretrained(tmp_path)
-    encoder.predict_on_batch(short)
-    np.testing.assert_allclose(encoder.predict_on_batch(long)["sequence_output"], expected, atol=1e-5)
-    full = kbi.BigBirdEncoder.from_pretrained(tmp_path, attention_type="original_full")
-    for rows, is_same in ((short, True), (long, False)):
-        found, whole = (one.predict_on_batch(rows)["sequence_output"] for one in (encoder, full))
-        assert np.allclose(found, whole, atol=1e-5) == is_same
 
 
 @every_backend
@@ -225,8 +208,6 @@ def test_heads_over_one_encoder_share_its_layers_and_have_dense_layers_of_their_
     assert np.abs(after["sequence_output"] - before["sequence_output"]).max() > 1e-4
     again = classifier.encoder.for_task("choice")
     assert "pooled_output" in again.output and again.get_layer("block_0") is encoder.get_layer("block_0")
-    with pytest.raises(ValueError, match="task is 'texts', expected None or 'text'"):
-        kbi.BigBirdEncoder(CONFIG, task="texts")
 
 
 def test_a_stacked_encoder_is_told_the_task():
@@ -268,24 +249,6 @@ def test_gradients_are_finite_in_rows_that_are_padding_alone(config):
     assert all(np.isfinite(weight).all() for weight in model.get_weights())
 
 
-@every_backend
-@full_on("tensorflow", "jax")
-@both_kinds
-def test_bfloat16_differs_by_its_own_error(config):
-    """As much as in rows that are seen as a whole."""
-    encoder, rough = kbi.BigBirdEncoder(config), kbi.BigBirdEncoder(config, dtype="bfloat16")
-    rough.set_weights(encoder.get_weights())
-    errors = []
-    for rows in (rows_of(28, range(25, 28)), rows_of(53, range(44, 53))):
-        is_token = rows["padding_mask"] == 1
-        exact, found = (
-            np.asarray(keras.ops.convert_to_numpy(one.predict_on_batch(rows)["sequence_output"]), "float32")
-            for one in (encoder, rough)
-        )
-        errors.append(np.sqrt(np.mean((exact - found)[is_token] ** 2)))
-    assert 0 < errors[1] < 1.5 * errors[0] < 0.05
-
-
 def test_packed_rows_of_blocks_are_refused_and_short_ones_are_not():
     with pytest.raises(
         ValueError, match=r"Packed rows of up to max_length 64 .* max_length of at most 28.*original_full"
@@ -295,29 +258,13 @@ def test_packed_rows_of_blocks_are_refused_and_short_ones_are_not():
         kbi.BigBirdEncoder(dataclasses.replace(CONFIG, **options), packed=True)
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"attention_type": "sparse"}, "attention_type is 'sparse', expected 'block_sparse' or 'original_full'"),
-        ({"random_blocks": "none"}, "random_blocks is 'none', expected 'seeded' or 'first_block'"),
-        ({"block_size": 0}, "block_size must be an integer of at least 1, not 0"),
-        ({"num_random_blocks": True}, "num_random_blocks must be an integer of at least 0, not True"),
-        ({"query_bias": 1}, "query_bias must be True or False, not 1"),
-        ({"sep_id": 53}, "sep_id 53 is outside the vocabulary of 53"),
-    ],
-)
-def test_a_configuration_that_no_bigbird_has_is_refused(fields, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize("fields", [{"attention_type": "sparse"}, {"random_blocks": "none"}])
+def test_a_configuration_that_no_bigbird_has_is_refused(fields):
+    with pytest.raises(ValueError, match=next(iter(fields))):
         dataclasses.replace(CONFIG, **fields)
-    keys = {ours: theirs for ours, theirs in kbi.BigBirdConfig.optional_keys}
-    content = {**CONFIG.to_huggingface(), **{keys[name]: value for name, value in fields.items()}}
-    (tmp_path / "config.json").write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=re.escape(message)):
-        kbi.BigBirdConfig.from_huggingface(tmp_path / "config.json")
 
 
-@pytest.mark.parametrize("key", ["is_decoder", "add_cross_attention"])
-def test_a_decoder_is_refused(key, tmp_path):
+def test_a_decoder_is_refused(tmp_path, key="is_decoder"):
     (tmp_path / "config.json").write_text(json.dumps({**CONFIG.to_huggingface(), key: True}))
     with pytest.raises(ValueError, match=key):
         kbi.BigBirdConfig.from_huggingface(tmp_path / "config.json")

@@ -4,7 +4,6 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS, without
-from reference_models import random_model
 
 import keras_bert_impl as kbi
 from keras_bert_impl.families import count_parameters
@@ -52,15 +51,3 @@ def test_sinusoidal_positions_are_refused(config, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(theirs))
     with pytest.raises(ValueError, match="sinusoidal_pos_embds True is not supported; expected False"):
         kbi.DistilBertConfig.from_huggingface(tmp_path / "config.json")
-
-
-def test_a_head_that_transformers_does_not_have_is_refused(config, tmp_path):
-    model = kbi.NextSentencePredictor(kbi.DistilBertEncoder(config))
-    with pytest.raises(ValueError, match="has no DistilBertForNextSentencePrediction"):
-        model.save_pretrained(tmp_path / "target")
-    assert not (tmp_path / "target").exists()
-
-
-def test_dropout_of_classifiers_is_the_checkpoint_s(config, tmp_path):
-    random_model("DistilBertForSequenceClassification", config, tmp_path, num_labels=3, seq_classif_dropout=0.37)
-    assert kbi.TextClassifier.from_pretrained(tmp_path).dropout_rate == 0.37

@@ -8,7 +8,6 @@ from reference_models import open_in_transformers, outputs_of, random_model
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints.hub import PUBLISHED
 from keras_bert_impl.families import count_parameters
-from keras_bert_impl.optimization import BertAdamW
 
 
 @pytest.fixture
@@ -58,16 +57,6 @@ def test_embeddings_of_other_sizes_cannot_be_shared(config):
 
 
 @pytest.mark.parametrize(
-    ("share", "message"),
-    [(0, "above 0 and at most 1, not 0"), (1.5, "not 1.5"), (0.5, "width 8 and 2 heads|whole heads")],
-)
-def test_a_generator_that_cannot_be_is_refused(share, message, config):
-    config = kbi.ElectraConfig(**{**config.to_dict(), "hidden_size": 9})
-    with pytest.raises(ValueError, match=message):
-        config.generator(share if share != 0.5 else 5 / 9)
-
-
-@pytest.mark.parametrize(
     ("name", "parameters", "hidden", "embedding", "heads"),
     [
         ("electra_small", 13_483_008, 256, 128, 4),
@@ -95,30 +84,12 @@ def test_the_paper_s_generators_come_from_their_shares():
     assert found == {"small": (64, 1, 256), "base": (256, 4, 1024), "large": (256, 4, 1024)}
 
 
-def test_another_summary_is_refused(config, tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps({**config.to_huggingface(), "summary_type": "mean"}))
-    with pytest.raises(ValueError, match="summary_type 'mean' is not supported; expected 'first'"):
-        kbi.ElectraConfig.from_huggingface(tmp_path / "config.json")
-
-
 def test_a_missing_projection_is_reported(config, tmp_path):
     encoder = kbi.ElectraEncoder(kbi.ElectraConfig(**{**config.to_dict(), "embedding_size": 15}))
     encoder.save_pretrained(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps(config.to_huggingface()))
     with pytest.raises(ValueError, match=r"word_embeddings.weight has shape \(53, 15\).*asks for \(53, 9\)"):
         kbi.ElectraEncoder.from_pretrained(tmp_path)
-
-
-def test_lower_layers_learn_at_lower_rates(config, rows):
-    model = kbi.TextClassifier(kbi.ElectraEncoder(config), 3)
-    optimizer = BertAdamW(1e-3, layer_decay=0.5)
-    optimizer.build(model.trainable_variables)
-    rates = {
-        v.path.split("/")[0]: rate for v, rate in zip(model.trainable_variables, optimizer.layer_rates, strict=True)
-    }
-    of_embeddings = {rates[name] for name in rates if "embedding" in name}
-    assert of_embeddings == {0.25} and "embeddings_projection" in rates
-    assert (rates["block_0"], rates["block_1"], rates["pooler"], rates["classifier"]) == (0.5, 1, 1, 1)
 
 
 def test_a_head_that_transformers_does_not_have_is_refused(config, tmp_path):

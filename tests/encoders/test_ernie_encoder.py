@@ -62,15 +62,3 @@ def test_a_checkpoint_without_its_table_of_tasks_is_refused(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({**content, "use_task_id": True}))
     with pytest.raises(ValueError, match=r"has no tensor ernie\.embeddings\.task_type_embeddings\.weight"):
         kbi.encoder_from_pretrained(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"has_task_embedding": "yes"}, "must be True or False, not 'yes'"),
-        ({"num_tasks": 0}, "num_tasks must be"),
-    ],
-)
-def test_impossible_tasks_are_refused(fields, message):
-    with pytest.raises(ValueError, match=message):
-        kbi.ErnieConfig(**fields)

@@ -227,18 +227,6 @@ def test_formats_without_the_family_refuse_it(form, config, tmp_path):
 
 
 @every_family
-def test_vectors_of_texts_are_means_of_the_last_layer(config, small_batch, tmp_path):
-    rows, encoder = rows_for(config, small_batch), encoder_of(config)(config)
-    mask = rows["padding_mask"][..., None]
-    states = encoder.predict_on_batch(rows)["sequence_output"]
-    model = kbi.TextEmbedder(encoder)
-    found = model.predict_on_batch(rows)
-    np.testing.assert_allclose(found, (states * mask).sum(1) / mask.sum(1), atol=1e-5)
-    model.save_pretrained(tmp_path)
-    np.testing.assert_allclose(kbi.TextEmbedder.from_pretrained(tmp_path).predict_on_batch(rows), found, atol=1e-6)
-
-
-@every_family
 def test_a_masked_lm_whose_words_are_not_tied_is_refused_and_its_encoder_opens(config, small_batch, tmp_path):
     rows, name = rows_for(config, small_batch), f"{config.class_prefix()}ForMaskedLM"
     random_model(name, config, tmp_path / "untied", tie_word_embeddings=False)

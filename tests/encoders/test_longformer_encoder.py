@@ -1,8 +1,6 @@
 """What only Longformer does: windows with global tokens, which follow from the head, in memory linear in the length."""
 
 import dataclasses
-import json
-import re
 
 import keras
 import numpy as np
@@ -21,7 +19,6 @@ from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.export.checks import check_model
 from keras_bert_impl.families import count_parameters
-from keras_bert_impl.model_methods.trainable import freeze_layers
 
 pytestmark = on("torch")
 
@@ -59,9 +56,7 @@ def outputs_there(model, rows):
 ROWS = [
     (1, (), ()),
     (1, (), (0,)),
-    (2, (), (1,)),
     (4, (3,), (0, 2)),
-    (5, (0,), (4,)),
     (7, range(4, 7), (0, 6)),  # the last token of the first row, padding in the second
     (8, (2, 5), (1, 2)),
     (16, range(5), (5, 6, 15)),
@@ -74,7 +69,7 @@ ROWS = [
 
 @every_backend
 @pytest.mark.parametrize(
-    ("length", "hidden", "places"), full_but(ROWS, ROWS[1], ROWS[7], ROWS[9], ROWS[10], on=("tensorflow", "jax"))
+    ("length", "hidden", "places"), full_but(ROWS, ROWS[1], ROWS[5], ROWS[7], ROWS[8], on=("tensorflow", "jax"))
 )
 def test_every_state_is_that_of_transformers(length, hidden, places, tmp_path):
     """Of padding, too: it sees nothing in both."""
@@ -183,13 +178,6 @@ def test_heads_over_one_encoder_share_its_weights_and_leave_each_other_s_global_
     assert np.abs(answerer.predict_on_batch(rows) - answers).max() > 1e-4
 
 
-def test_frozen_layers_stay_frozen_under_a_head(open_config):
-    encoder = kbi.LongformerEncoder(open_config)
-    freeze_layers(encoder, 2)
-    trained = {weight.path.split("/")[0] for weight in kbi.TextClassifier(encoder, 2).trainable_weights}
-    assert trained == {"block_2", "pooler", "classifier"}
-
-
 def test_projections_of_global_tokens_are_trained_where_there_are_such_tokens(open_config):
     """Weight decay would move those that nothing uses, and Keras warn of their gradients."""
     masked_lm, classifier = (head(kbi.LongformerEncoder(open_config)) for head in (kbi.MaskedLM, kbi.TextRegressor))
@@ -267,18 +255,6 @@ def test_texts_with_more_global_tokens_than_there_is_room_for_are_refused_with_a
     assert np.isfinite(fits.predict(rows, verbose=0)).all()
 
 
-def test_texts_are_refused_where_global_tokens_are_given(tokenizer):
-    model = kbi.TextClassifier(
-        kbi.LongformerEncoder(
-            dataclasses.replace(CONFIG, vocabulary_size=tokenizer.vocabulary_size), global_tokens="given"
-        ),
-        2,
-        tokenizer=tokenizer,
-    )
-    with pytest.raises(ValueError, match="rows of texts have no global_mask"):
-        model.predict(["the dog"], verbose=0)
-
-
 def test_another_separator_than_the_tokenizer_s_is_refused(tokenizer):
     config = dataclasses.replace(CONFIG, vocabulary_size=tokenizer.vocabulary_size, sep_id=4)
     with pytest.raises(ValueError, match="sep_id is 2, but the configuration's is 4: build the encoder with sep_id=2"):
@@ -300,6 +276,13 @@ def test_a_stacked_encoder_does_not_lose_global_tokens(open_config):
     assert kbi.TextClassifier(stacked(task="text"), 2)
 
 
+def test_an_encoder_that_is_frozen_stays_frozen_under_a_head(open_config):
+    encoder = kbi.LongformerEncoder(open_config)
+    encoder.trainable = False
+    trained = {weight.path.split("/")[0] for weight in kbi.TextClassifier(encoder, 2).trainable_weights}
+    assert trained == {"classifier"}
+
+
 def test_the_attention_of_a_head_s_encoder_is_that_of_one_built_to_return_it(open_config):
     rows, encoder = pairs(37, open_config), kbi.QuestionAnswerer(kbi.LongformerEncoder(open_config)).encoder
     returning = kbi.LongformerEncoder(open_config, task="question", return_attention=True)
@@ -308,26 +291,10 @@ def test_the_attention_of_a_head_s_encoder_is_that_of_one_built_to_return_it(ope
     np.testing.assert_allclose(with_attention(encoder).predict_on_batch(rows), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"attention_window": 5}, "attention_window must be an even integer of at least 2, not 5"),
-        ({"attention_window": 0}, "not 0"),
-        ({"attention_window": [4, 6]}, "attention_window has 2 windows, but there are 3 layers"),
-        ({"attention_window": [4, 6, True]}, "not True"),
-        ({"sep_id": 53}, "sep_id 53 is outside the vocabulary of 53"),
-        ({"global_tokens": "all"}, "global_tokens is 'all', expected None or one of none, first"),
-        ({"max_global_tokens": 0}, "max_global_tokens must be an integer of at least 1, not 0"),
-    ],
-)
-def test_a_configuration_that_no_longformer_has_is_refused(fields, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize("fields", [{"attention_window": 5}, {"attention_window": [4, 6]}, {"global_tokens": "all"}])
+def test_a_configuration_that_no_longformer_has_is_refused(fields):
+    with pytest.raises(ValueError, match=next(iter(fields))):
         dataclasses.replace(CONFIG, **fields)
-    names = {"attention_window": "attention_window", "sep_id": "sep_token_id"}
-    content = {**CONFIG.to_huggingface(), **{names.get(name, name): value for name, value in fields.items()}}
-    (tmp_path / "config.json").write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=re.escape(message)):
-        kbi.LongformerConfig.from_huggingface(tmp_path / "config.json")
 
 
 def test_choices_of_the_configuration_are_kept_in_both_formats(tmp_path):
@@ -401,14 +368,6 @@ def test_a_request_with_more_global_tokens_than_there_is_room_for_is_an_error(to
     assert np.isfinite(choose(text=text, endings=tf.constant(endings[:1]))["logits"]).all()
     with pytest.raises(tf.errors.InvalidArgumentError, match="more global tokens than the 6 that the model has room"):
         choose(text=text, endings=tf.constant(endings[1:]))
-
-
-@on("tensorflow")
-def test_an_export_that_would_leave_global_tokens_out_is_refused(tokenizer, tmp_path):
-    from keras_bert_impl.export import export_saved_model
-
-    with pytest.raises(ValueError, match=r"10 tokens, .* room for max_global_tokens 10"):
-        export_saved_model(model_of(kbi.QuestionAnswerer, tokenizer, 10), tmp_path / "exported")
 
 
 def test_global_tokens_that_are_given_are_not_exported():

@@ -8,13 +8,12 @@ import pytest
 from families import CONFIGS
 from made_exports import check_rows_of_export
 from reference_models import open_in_transformers, outputs_of, random_model
-from tiers import on, once
+from tiers import once
 
 import keras_bert_impl as kbi
 from keras_bert_impl.families import count_parameters
 from keras_bert_impl.families.mpnet import RelativePositionBias
 from keras_bert_impl.tokenizers import open_tokenizer
-from keras_bert_impl.tokenizers.tokenizer_json_writer import write_portable_file
 
 # As the published vocabulary: RoBERTa's names first, then BERT's with its own control tokens, then the mask.
 WORDS = [
@@ -102,15 +101,6 @@ def test_a_directory_has_the_tokenizer_that_its_padding_shows(tokenizer, tmp_pat
     assert open_tokenizer(tmp_path / "bert") == berts
 
 
-@once
-def test_a_portable_file_gives_its_rows(tokenizer, tmp_path):
-    from tokenizers import Tokenizer
-
-    write_portable_file(tokenizer, tmp_path / "tokenizer.json", 32)
-    found = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    assert found.encode(TEXTS[0], "of").ids == tokenizer.encode(TEXTS[0], "of").ids
-
-
 @pytest.mark.parametrize("task", ["TextClassifier", "TextEmbedder", "MaskedLM"])
 def test_texts_go_to_transformers_and_back(task, tokenizer, tmp_path):
     encoder = kbi.MPNetEncoder(CONFIGS["MPNet"])
@@ -125,20 +115,6 @@ def test_texts_go_to_transformers_and_back(task, tokenizer, tmp_path):
         assert again.fill_mask("the <mask> of paris") == model.fill_mask("the [MASK] of paris")
     else:
         np.testing.assert_allclose(again.predict(TEXTS, verbose=0), model.predict(TEXTS, verbose=0), atol=1e-6)
-
-
-@on("tensorflow")
-@pytest.mark.full
-def test_a_saved_model_gives_the_vectors_of_its_texts(tokenizer, tmp_path):
-    import tensorflow as tf
-
-    from keras_bert_impl.export import export_saved_model
-
-    model = kbi.TextEmbedder(kbi.MPNetEncoder(CONFIGS["MPNet"]), tokenizer=tokenizer, sequence_length=9)
-    export_saved_model(model, tmp_path / "exported")
-    served = tf.saved_model.load(str(tmp_path / "exported")).signatures["serving_default"]
-    (found,) = served(text=tf.constant(TEXTS)).values()
-    np.testing.assert_allclose(found, model.predict(TEXTS, verbose=0), atol=1e-5)
 
 
 @pytest.mark.full

@@ -139,9 +139,3 @@ def test_a_model_that_reads_one_side_fills_no_masks(small_config):
 def test_an_unknown_direction_is_refused(small_config):
     with pytest.raises(ValueError, match="direction 'down' is unknown"):
         dataclasses.replace(small_config, direction="down")
-
-
-def test_google_s_format_has_no_direction(small_config):
-    config = dataclasses.replace(small_config, direction="left_to_right", activation="gelu_tanh")
-    with pytest.raises(ValueError, match="cannot compute direction 'left_to_right'"):
-        config.to_google()

@@ -18,8 +18,8 @@ FINETUNE = "finetune --data rows --model bert --output out --epochs 1"
 TABLES = FINETUNE.replace("rows", "tables")
 PREPARE = "prepare-data --input rows/train.jsonl --output out"
 CASES = {
-    f"{PREPARE} --text_field body": 'no field "body"; the row has text, label',
-    "prepare-data --input nothing --output out": "nothing does not exist. Give a file, a folder or a glob",
+    f"{PREPARE} --text_field body": 'no text in the field "body"; the row has text, label',
+    "prepare-data --input nothing --output out": "No text file at nothing: give a file, a folder",
     "prepare-data --output out --config nothing": "nothing is neither a file nor a recipe of the package; its",
     f"{FINETUNE} --task text_clasification": "no task 'text_clasification': give one of text_classification, text_regr",
     f"{FINETUNE} --text_column body --bad_rows skip": f"no 'body', {FOUND}",

@@ -20,20 +20,5 @@ __all__ = [
 
 
 def open_corpus(path=None, on_error="skip", text_format="auto", text_field="text", language="en"):
-    """A `PythonDocsCorpus` without a path; otherwise a `TextCorpus` of a file, folder or glob, with these arguments.
-
-    Raises: ValueError if there is no path, but an argument about text files differs from its default.
-    """
-    if path is not None:
-        return TextCorpus(path, on_error, text_format, text_field, language)
-    given = {
-        "text_format": (text_format, "auto"),
-        "text_field": (text_field, "text"),
-        "language": (language, "en"),
-    }
-    for name, (value, default) in given.items():
-        if value != default:
-            raise ValueError(
-                f'{name} is "{value}", but there are no text files to read: give their path, or leave {name} out.'
-            )
-    return PythonDocsCorpus()
+    """A `PythonDocsCorpus` without a path; otherwise a `TextCorpus` of a file, folder or glob, with these arguments."""
+    return PythonDocsCorpus() if path is None else TextCorpus(path, on_error, text_format, text_field, language)

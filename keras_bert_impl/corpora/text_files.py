@@ -69,22 +69,22 @@ class TextCorpus:
             the damage, and the document that contains the damage is left out; of a .jsonl file only the bad rows are
             left out.
 
-    Raises: ValueError for an unknown choice, a path without files, a `text_field` if no file is .jsonl, files without a
-        sentence (at the end of the iteration), and with `on_error="raise"` for the first problem.
+    Raises: ValueError for an unknown choice, a path without files, files without a sentence (at the end of the
+        iteration), and with `on_error="raise"` for the first problem.
     """
 
     def __init__(self, path, on_error="skip", text_format="auto", text_field="text", language="en"):
-        if on_error not in ("skip", "raise"):
-            raise ValueError(f'on_error is "{on_error}", expected "skip" or "raise".')
-        if text_format not in ("auto", *TEXT_FORMATS):
-            raise ValueError(f'text_format is "{text_format}", expected one of auto, {", ".join(TEXT_FORMATS)}.')
+        for name, value, known in (
+            ("on_error", on_error, ("skip", "raise")),
+            ("text_format", text_format, ("auto", *TEXT_FORMATS)),
+        ):
+            if value not in known:
+                raise ValueError(f'{name} is "{value}", expected one of {", ".join(known)}.')
         check_language(language)
         self.path = os.fspath(path)
         self.on_error = on_error
         self.text_format, self.text_field, self.language = text_format, text_field, language
         self.root, self.files, self.left_out, unreadable = files_at(self.path)
-        if text_field != "text" and not any(map(_has_rows, self.files)):
-            raise ValueError(f'text_field is "{text_field}", but no file at {self.path} is .jsonl: omit text_field.')
         self.problems, self.formats = [], collections.Counter()
         self.may_be_empty, self.longest = False, None
         for place, reason in unreadable:
@@ -168,7 +168,7 @@ class TextCorpus:
             if not line.strip():
                 continue
             try:
-                text = _text_of_row(_parsed_row(line), self.text_field)
+                text = _text_of_row(line, self.text_field)
             except ValueError as error:
                 self._report(f"{file}:{number}", str(error))
                 continue
@@ -208,7 +208,7 @@ def files_at(path):
         fixed = itertools.takewhile(lambda part: not glob.has_magic(part), place.parts)
         root, found = pathlib.Path(*fixed), map(pathlib.Path, glob.iglob(path, recursive=True))
     else:
-        raise ValueError(f"{path} does not exist. Give a file, a folder or a glob such as 'texts/**/*.txt'.")
+        root, found = place, []
     files = []
     for file in sorted(found):
         if not file.exists():
@@ -219,8 +219,8 @@ def files_at(path):
             files.append(file)
     if not files:
         raise ValueError(
-            f"No text file at {path}. In a folder, files that end in {', '.join(EXTENSIONS)} are read; "
-            "use a glob for files with other extensions."
+            f"No text file at {path}: give a file, a folder of files that end in {', '.join(EXTENSIONS)}, or a glob "
+            "such as 'texts/**/*.text'."
         )
     return root, files, collections.Counter(_shown(file.suffix) or "none" for file in left_out), problems
 
@@ -256,25 +256,11 @@ def _first_lines(file):
     return lines
 
 
-def _parsed_row(line):
-    try:
-        row = json.loads(line.decode())
-    except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8 at byte {error.start}.") from error
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON: {error}.") from error
-    if not isinstance(row, dict):
-        raise ValueError(f"the row is a {type(row).__name__}, expected an object.")
-    return row
-
-
-def _text_of_row(row, field):
-    if field not in row:
-        raise ValueError(
-            f'no field "{field}"; the row has {", ".join(row) or "none"}. Set text_field to the field with the text.'
-        )
-    if not isinstance(row[field], str):
-        raise ValueError(f'field "{field}" is a {type(row[field]).__name__}, expected a string.')
+def _text_of_row(line, field):
+    row = json.loads(line.decode())
+    if not isinstance(row, dict) or not isinstance(row.get(field), str):
+        found = ", ".join(row) if isinstance(row, dict) else type(row).__name__
+        raise ValueError(f'no text in the field "{field}"; the row has {found}. Set text_field to the field with it.')
     if half := next((character for character in row[field] if "\ud800" <= character <= "\udfff"), None):
         raise ValueError(f'field "{field}" holds U+{ord(half):04X}, half of a character of UTF-16, which is no text.')
     return row[field]

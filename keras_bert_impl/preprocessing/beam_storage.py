@@ -31,11 +31,9 @@ def gfile():
 def open_storage(storage, settings, pieces):
     """Uploads the files of a run that its jobs read; returns the path of the run's folder in the storage.
 
-    Raises: ValueError if the folder holds another run, or the corpus has no files.
+    Raises: ValueError if the folder holds another run.
     """
     files = {name: path for piece in pieces for name, path in piece.files}
-    if not files:
-        raise ValueError("beam_storage has no text files to pass to the workers: name them with --input.")
     # Workers may have another working directory.
     folder = posixpath.join(storage if "://" in storage else os.path.abspath(storage), FOLDER)
     names = run_files(settings.directory)

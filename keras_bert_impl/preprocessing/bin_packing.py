@@ -17,11 +17,8 @@ def assign_rows(lengths, capacity, most):
         most: the most pairs in a row.
 
     Returns: a list of rows, each a list of indices into `lengths`; every pair is in exactly one row.
-    Raises: ValueError for a pair longer than a row.
     """
     lengths = np.asarray(lengths)
-    if len(lengths) and lengths.max() > capacity:
-        raise ValueError(f"A pair of {lengths.max()} tokens does not fit a row of {capacity}.")
     rows, open_rows = [], [[] for _ in range(capacity + 1)]  # numbers of rows, by the tokens that still fit
     for place in np.argsort(-lengths, kind="stable").tolist():
         length = int(lengths[place])

@@ -37,16 +37,12 @@ def language_sizes(files):
     sizes = {}
     for name, path in files:
         language, *rest = pathlib.PurePosixPath(name).parts
-        if not rest:
-            raise ValueError(f"language_exponent needs a folder for each language, but {name} is in none.")
         ratio = COMPRESSION_RATIO if name.endswith(COMPRESSIONS) else 1
+        language = language if rest else None
         sizes[language] = sizes.get(language, 0) + ratio * pathlib.Path(path).stat().st_size
     sizes = {language: size for language, size in sizes.items() if size}
-    if len(sizes) < 2:
-        raise ValueError(
-            f"language_exponent needs folders of at least two languages, found {', '.join(sizes) or 'none'}: give the "
-            "folder that holds them as --input."
-        )
+    if len(sizes) < 2 or None in sizes:
+        raise ValueError("language_exponent needs a folder for each of at least two languages, and no other files.")
     return sizes
 
 

@@ -52,10 +52,8 @@ def chunk_documents(documents, target_length, short_sequence_probability, seed, 
 
     Returns: `SegmentPairs` of NumPy arrays, in the order of the text. Segments may exceed the target by the
         rest of their last sentence: cut them with `pretraining_rows.truncate_at_random`.
-    Raises: ValueError if `target_length` is below 2 or there are fewer than two documents.
+    Raises: ValueError if there are fewer than two documents.
     """
-    if target_length < 2:
-        raise ValueError(f"target_length {target_length} is too short for a pair of segments. Use at least 2.")
     sentence_offsets, first_sentences = boundaries(documents)
     num_documents = len(first_sentences) - 1
     if num_documents < 2:

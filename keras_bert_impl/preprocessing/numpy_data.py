@@ -31,8 +31,34 @@ class TrainingBatches(keras.utils.PyDataset):
     again from there. Iterating gives (inputs, labels), two dicts of arrays, see `features.PRETRAINING_INPUTS` and
     `PRETRAINING_LABELS`, or their PACKED_ versions.
 
-    Args: as `tf_data.read_training_data`, but the files must be on this machine.
-    Raises: ValueError as there.
+    Args:
+        paths: files of `write_rows`.
+        tokenizer: the Tokenizer they were written with.
+        sequence_length: as written.
+        predictions_per_sequence: as written; any number for dynamic masks.
+        batch_size: rows of a batch; with `repeat`, a last, smaller batch is dropped.
+        seed: seed of the order and the masks.
+        start_step: number of batches to skip, those that a resumed run has already seen.
+        static_masks: whether the files were written with static masks.
+        packed: whether their rows hold several pairs.
+        masking_unit: "token", "whole_word", "span", "ngram" or "phrase", see `masking.mask_tokens`.
+        masking_rate: share of a row's tokens that are chosen to be predicted, see there.
+        mask_token_rate: share of the chosen tokens that become [MASK], see there.
+        random_token_rate: share of them that become a random token, see there.
+        direction: "both" masks tokens; "left_to_right" and "right_to_left" mask none, and every token predicts the next
+            one in this direction, see `neighbours`.
+        repeat: True gives epochs without end, each in its own order, see `shuffling`; False one epoch in file order.
+        whole_batches: drop a last, smaller batch even without `repeat`, so that devices can share each batch evenly.
+        part: (number, number of parts): the part of each batch to read, for one of several processes; needs whole
+            batches. The rows of the other parts are neither parsed nor masked.
+        streams: with `repeat`, the files are divided among this many streams, each shuffled by itself, and a batch
+            takes equally many rows from each. A part of the batch then reads only its own streams, and any number of
+            parts that divides `streams` gives the same batches.
+        num_examples: list, the number of examples in each file; None counts them.
+        most_rows: without `repeat`, the most rows to read, from each file in proportion to its size; None reads all.
+
+    Raises: ValueError if there are too few examples for a whole batch, if a batch cannot be divided evenly, if
+        there are more streams than files, or for rows with static masks in one direction.
     """
 
     def __init__(
@@ -199,9 +225,7 @@ def check_fills(num_examples, batch_size):
 
 
 def check_direction(direction, static_masks):
-    """Raises ValueError for an unknown direction, and for one that needs the words that static masks hide."""
-    if direction not in features.DIRECTIONS:
-        raise ValueError(f"direction {direction!r} is unknown; known are {', '.join(features.DIRECTIONS)}.")
+    """Raises ValueError for a direction that needs the words that static masks hide."""
     if direction != "both" and static_masks:
         raise ValueError(
             f"direction {direction!r} predicts the words of unmasked rows, but these were masked while they were "

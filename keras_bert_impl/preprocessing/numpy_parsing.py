@@ -12,7 +12,6 @@ def masked_rows(columns, sequence_length, predictions_per_sequence):
     """As `example_parsing.parse_masked_examples`, from the features that `serialized_rows.parse_rows` returns."""
     widths = {"mask_positions": predictions_per_sequence, "mask_ids": predictions_per_sequence}
     widths |= {"mask_weights": predictions_per_sequence, "next_sentence_labels": 1}
-    _check_names(columns, GOOGLE_NAMES.values())
     rows = {}
     for name, google_name in GOOGLE_NAMES.items():
         values, lengths = columns[google_name]
@@ -25,7 +24,6 @@ def masked_rows(columns, sequence_length, predictions_per_sequence):
 
 def unmasked_rows(columns, sequence_length, pad_id=0, phrases=False):
     """As `example_parsing.parse_unmasked_examples`, from the features that `serialized_rows.parse_rows` returns."""
-    _check_names(columns, ("input_ids", "first_segment_length", "next_sentence_labels", "example_index"))
     rows = {"token_ids": columns["input_ids"], "first_segment_length": columns["first_segment_length"].values}
     rows |= {MARKS: columns[MARKS]} if phrases and MARKS in columns else {}
     return {
@@ -37,7 +35,6 @@ def unmasked_rows(columns, sequence_length, pad_id=0, phrases=False):
 
 def packed_rows(columns, sequence_length, pad_id=0, phrases=False):
     """As `example_parsing.parse_packed_examples`, from the features that `serialized_rows.parse_rows` returns."""
-    _check_names(columns, (*PACKED_NAMES, "example_index"))
     arrays = unpack_features(*(columns[name] for name in PACKED_NAMES), sequence_length, pad_id)
     marks = _marks(columns, sequence_length) if phrases else {}
     return {**arrays, "example_index": columns["example_index"].values, **marks}
@@ -48,15 +45,6 @@ def _marks(rows, sequence_length):
     if MARKS not in rows:
         return {}
     return {MARKS: padded(rows[MARKS], sequence_length, 0, "marks").astype(np.int32)}
-
-
-def _check_names(columns, names):
-    missing = [name for name in names if name not in columns]
-    if missing:
-        raise ValueError(
-            f"The rows have no {', '.join(missing)}: read them with the same static_masks and packed as they were "
-            "written with."
-        )
 
 
 def pad_rows(rows, sequence_length, pad_id):

@@ -10,7 +10,7 @@ import pathlib
 
 import numpy as np
 
-from keras_bert_impl.corpora.numbered_lines import NotUtf8Error, text_lines
+from keras_bert_impl.corpora.numbered_lines import text_lines
 from keras_bert_impl.preprocessing.ragged import Ragged
 
 MARK_BITS = 24  # above every id: no vocabulary has more than 2**24 words, see `encoder_config.LARGEST_SIZE`
@@ -22,17 +22,11 @@ FILE = "phrases.txt"  # in the directory of a run
 def read_phrases(path):
     """The phrases of a UTF-8 file, one a line.
 
-    Raises: ValueError naming file and line if one is empty or not UTF-8, or there is none.
+    Raises: ValueError if there is none, or a line is not UTF-8.
     """
-    path = pathlib.Path(path)
-    try:
-        phrases = [" ".join(line.split()) for line in text_lines(path)]
-    except NotUtf8Error as error:
-        raise ValueError(f"{path}: {error}") from error
-    if not phrases:
+    phrases = [" ".join(line.split()) for line in text_lines(pathlib.Path(path))]
+    if not any(phrases):
         raise ValueError(f"{path} holds no phrases: expected one a line.")
-    if "" in phrases:
-        raise ValueError(f"{path} line {phrases.index('') + 1} is empty: expected one phrase a line.")
     return phrases
 
 

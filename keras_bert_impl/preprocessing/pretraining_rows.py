@@ -66,10 +66,8 @@ def write_rows(
         number: number of the file in the dataset. The same documents give different rows with another number.
 
     Returns: (examples written, tokens in them that are not padding, tokens of the documents that no example holds).
-    Raises: ValueError if there are too few documents for pairs, or for packed rows with static masks.
+    Raises: ValueError if there are too few documents for pairs.
     """
-    if packed and static_masks:
-        raise ValueError("Google's format has no packed rows: use either static_masks or packed.")
     if pairs in RUNS:
         count, rows_at = _rows_of_runs(documents, tokenizer, sequence_length, pairs == "full_sentences")
         unused = 0

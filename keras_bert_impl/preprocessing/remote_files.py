@@ -12,7 +12,7 @@ def open_file(path):
     """Opens a file for reading bytes. Raises: FileNotFoundError; ImportError for a bucket without TensorFlow."""
     if not is_remote(path):
         return open(path, "rb")
-    tf = _tensorflow(path)
+    tf = _tensorflow()
     if not tf.io.gfile.exists(str(path)):
         raise FileNotFoundError(path)
     return tf.io.gfile.GFile(str(path), "rb")
@@ -22,16 +22,11 @@ def size_of(path):
     """The size of a file in bytes, or None if there is none."""
     if not is_remote(path):
         return pathlib.Path(path).stat().st_size if pathlib.Path(path).is_file() else None
-    tf = _tensorflow(path)
+    tf = _tensorflow()
     return tf.io.gfile.stat(str(path)).length if tf.io.gfile.exists(str(path)) else None
 
 
-def _tensorflow(path):
-    try:
-        from keras_bert_impl.text_graphs.quiet_tensorflow import tf
-    except ImportError:
-        raise ImportError(
-            f"{path} is read through TensorFlow, which is not installed: copy the directory to this machine, or pip "
-            "install 'keras_bert_impl[tensorflow]'."
-        ) from None
+def _tensorflow():
+    from keras_bert_impl.text_graphs.quiet_tensorflow import tf
+
     return tf

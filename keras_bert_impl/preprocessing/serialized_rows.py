@@ -97,15 +97,13 @@ def parse_rows(records):
     lengths = np.array([len(record) for record in records], np.int64)
     starts = np.cumsum(lengths) - lengths
     place, ends = _enter(content, starts, 1)  # Example.features
-    if (ends != starts + lengths).any():
-        raise ValueError(NO_EXAMPLE)
+    _refuse_if((ends != starts + lengths).any())
     places_of, rows = {}, np.arange(len(records))
     while len(rows := rows[place[rows] < ends[rows]]):
         entry, entry_end = _enter(content, place[rows], 1)  # Features.feature
         name_start, name_end = _enter(content, entry, 1)
         values, values_end = _enter(content, name_end, 2)
-        if (values_end != entry_end).any():
-            raise ValueError(NO_EXAMPLE)
+        _refuse_if((values_end != entry_end).any())
         for name, same in _names(content, name_start, name_end):
             kind, found = places_of.setdefault(name, (set(), np.zeros((2, len(records)), np.int64)))
             found[:, rows[same]] = _enter_list(content, values[same], values_end[same], kind)
@@ -113,10 +111,14 @@ def parse_rows(records):
     return {name: _values(content, kind, *found) for name, (kind, found) in places_of.items()}
 
 
+def _refuse_if(is_broken):
+    if is_broken:
+        raise ValueError(NO_EXAMPLE)
+
+
 def _enter(content, place, field):
     """Where the content of this field of bytes begins and ends, in each row: two arrays, int64 (rows,)."""
-    if (content[place] != (field << 3 | 2)).any():
-        raise ValueError(NO_EXAMPLE)
+    _refuse_if((content[place] != (field << 3 | 2)).any())
     size, shift, place = np.zeros(len(place), np.int64), 0, place + 1
     is_open = np.ones(len(place), bool)
     while is_open.any():
@@ -124,8 +126,7 @@ def _enter(content, place, field):
         size |= (byte & 127) << shift
         place, shift = place + is_open, shift + 7
         is_open = byte > 127
-    if (size < 0).any() or (place + size > len(content) - BEHIND).any():
-        raise ValueError(NO_EXAMPLE)
+    _refuse_if((size < 0).any() or (place + size > len(content) - BEHIND).any())
     return place, place + size
 
 
@@ -134,8 +135,7 @@ def _enter_list(content, place, ends, kinds):
     place, ends = place.copy(), ends.copy()
     has_list = ends > place  # an empty list may be left out, and so may its values
     kinds.update((np.unique(content[place[has_list]]) >> 3).tolist())
-    if not kinds <= {FLOAT_LIST, INT64_LIST} or len(kinds) > 1:
-        raise ValueError(NO_EXAMPLE)
+    _refuse_if(not kinds <= {FLOAT_LIST, INT64_LIST} or len(kinds) > 1)
     place[has_list], ends[has_list] = _enter(content, place[has_list], max(kinds, default=INT64_LIST))
     has_values = ends > place
     place[has_values], ends[has_values] = _enter(content, place[has_values], 1)

@@ -33,7 +33,7 @@ from keras_bert_impl.preprocessing.remote_files import open_file, size_of
 from keras_bert_impl.preprocessing.sentence_ids import document_ids
 from keras_bert_impl.preprocessing.token_files import read_token_files, write_token_file
 from keras_bert_impl.tokenizers import open_tokenizer
-from keras_bert_impl.tokenizers.kinds import VOCABULARY_FILES, tokenizer_files
+from keras_bert_impl.tokenizers.kinds import tokenizer_files
 
 SPLITS = ("train", "validation", "test")
 PIECE_BYTES = 8_000_000  # text of one tokenizing job
@@ -267,13 +267,9 @@ def read_prepared_json(directory, name):
 def read_manifest(directory):
     """The manifest of a finished run: (records of its files of examples, records of its other files).
 
-    `directory` is as for `read_prepared_json`. Raises: ValueError if an earlier version wrote the manifest.
+    `directory` is as for `read_prepared_json`.
     """
     manifest = read_prepared_json(directory, "manifest.json")
-    if "files" not in manifest:
-        raise ValueError(
-            f"{directory}/manifest.json was written by an earlier version: prepare the data again, in a new directory."
-        )
     return manifest["shards"], manifest["files"]
 
 
@@ -421,12 +417,6 @@ def _marker(settings):
 
 def _written(directory):
     """The times of writing of the files that decide the ids."""
-    files = tokenizer_files(directory)
-    if not set(files) & set(VOCABULARY_FILES):
-        raise FileNotFoundError(
-            f"{directory} holds no vocabulary on {platform.node()}: every machine that runs jobs must see the output "
-            "directory under the same path, for instance on NFS; machines that share none need --beam_storage."
-        )
     return tuple((pathlib.Path(directory) / name).stat().st_mtime_ns for name in run_files(directory))
 
 

@@ -35,8 +35,6 @@ def _model(replacements):
     places, pool = {}, b""
     for text in dict.fromkeys(replacements.values()):
         encoded = text.encode()
-        if len(encoded) >= 1 << LENGTH_BITS:
-            raise ValueError(f"The replacement {text!r} has {len(encoded)} bytes: at most 63 can be stored.")
         places[text] = REPLACED | len(pool) << LENGTH_BITS | len(encoded)
         pool += encoded
     values = {character.encode(): places[text] for character, text in replacements.items()}

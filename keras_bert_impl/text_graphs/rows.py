@@ -25,15 +25,12 @@ def truncate_pairs(a, b, max_tokens, rule):
 
     Returns: a, b: RaggedTensor (batch, tokens).
     Raises:
-        ValueError if the rule is neither.
         tf.errors.InvalidArgumentError if the rule is "only_second" and a first segment alone is too long.
     """
     if rule == "longest_first":
         a_length, b_length = longest_first_lengths(a.row_lengths(), b.row_lengths(), max_tokens)
-    elif rule == "only_second":
-        a_length, b_length = _only_second_lengths(a.row_lengths(), b.row_lengths(), max_tokens)
     else:
-        raise ValueError(f"Truncation rule {rule!r} is unknown. Use 'longest_first' or 'only_second'.")
+        a_length, b_length = _only_second_lengths(a.row_lengths(), b.row_lengths(), max_tokens)
     return _first_tokens(a, a_length), _first_tokens(b, b_length)
 
 
@@ -111,12 +108,7 @@ def pad_rows(rows, sequence_length, pad_id):
 def _room(sequence_length, template, is_pair):
     num_special = template.num_control(is_pair)
     if sequence_length < num_special:
-        before, between, after = template.control_of("[CLS]", "[SEP]")
-        layout = " ".join([*before, "a", *between, "b", *after] if is_pair else [*before, "a", *after])
-        raise ValueError(
-            f"sequence_length {sequence_length} does not hold the special tokens of {layout}. "
-            f"Use at least {num_special}."
-        )
+        raise ValueError(f"sequence_length {sequence_length} does not hold {num_special} control tokens.")
     return sequence_length - num_special
 
 

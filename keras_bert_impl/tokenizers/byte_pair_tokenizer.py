@@ -9,21 +9,21 @@ import numpy as np
 from tokenizers import AddedToken, Encoding, decoders, models, pre_tokenizers, processors
 from tokenizers import Tokenizer as Pipeline
 
+from keras_bert_impl.json_files import read_json
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import (
     ROBERTA,
     Dialect,
     Merges,
     check_byte_pairs,
-    check_merges,
     read_merges,
     read_tokenizer_file,
     read_vocabulary,
     write_files,
 )
-from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
+from keras_bert_impl.tokenizers.directory_checks import check_directory
 from keras_bert_impl.tokenizers.row_template import ROBERTA_ROWS
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
-from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles, read_object
+from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed
 from keras_bert_impl.tokenizers.words import word_numbers
 
 
@@ -60,13 +60,13 @@ class BytePairTokenizer(Tokenizer):
         self, vocabulary: str | Path | Sequence[str], merges: str | Path | Sequence, add_prefix_space: bool = False
     ):
         is_path = isinstance(vocabulary, str | Path)
-        self.vocabulary = read_vocabulary(vocabulary, self.dialect) if is_path else list(vocabulary)
-        check_byte_pairs(self.vocabulary, "vocabulary", self.dialect)
+        self.vocabulary = read_vocabulary(vocabulary) if is_path else list(vocabulary)
+        source = str(vocabulary) if is_path else "vocabulary"
+        check_byte_pairs(self.vocabulary, source, self.dialect)
         self.merges: Merges = read_merges(merges) if isinstance(merges, str | Path) else [tuple(p) for p in merges]
-        check_merges(self.vocabulary, self.merges, str(merges) if isinstance(merges, str | Path) else "merges")
         self.add_prefix_space = add_prefix_space
-        self._ids = {token: index for index, token in enumerate(self.vocabulary)}
-        self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = map(self._ids.get, self.dialect.control)
+        control = self._ids_of(self.dialect.control, source)
+        self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = control
         self._of_texts = self.pipeline()
 
     def pipeline(self, masks: bool = False) -> Pipeline:
@@ -158,24 +158,18 @@ class BytePairTokenizer(Tokenizer):
         """
         directory = Path(directory)
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
-        config = read_object(config_path) if config_path.is_file() else {}
+        config = read_json(config_path) if config_path.is_file() else {}
         steps = read_tokenizer_file(steps_path, cls.dialect) if steps_path.is_file() else {}
-        said = [found["add_prefix_space"] for found in (steps, config) if found.get("add_prefix_space") is not None]
-        if len(set(said)) > 1:
-            raise ValueError(
-                f"{directory}: tokenizer.json has add_prefix_space {said[0]}, but tokenizer_config.json has {said[1]}, "
-                "and programs differ in which they follow. Correct one of the files."
-            )
-        if (directory / "vocab.json").is_file():
-            arguments = {**steps, "vocabulary": directory / "vocab.json", "merges": directory / "merges.txt"}
-        elif steps:
-            arguments = steps
-        else:
-            raise FileNotFoundError(f"{directory} holds neither vocab.json with merges.txt nor a tokenizer.json.")
-        found = cls(**{**arguments, "add_prefix_space": bool(said and said[0])})
-        if steps:
-            check_same_tokens(directory, "vocab.json", found.vocabulary, steps["vocabulary"])
-            check_same_tokens(directory, "merges.txt", found.merges, steps["merges"], "merges")
+        spaces = [found.get("add_prefix_space") for found in (steps, config)]
+        arguments = {
+            **steps,
+            "add_prefix_space": bool(agreed(directory, "add_prefix_space", config_path.name, *spaces)),
+        }
+        if not steps or (directory / "vocab.json").is_file():
+            arguments |= {"vocabulary": directory / "vocab.json", "merges": directory / "merges.txt"}
+        found = cls(**arguments)
+        agreed(directory, "tokens", "vocab.json", steps.get("vocabulary"), found.vocabulary)
+        agreed(directory, "merges", "merges.txt", steps.get("merges"), found.merges)
         check_directory(found, directory)
         return found
 

@@ -48,10 +48,6 @@ class CuttingTokenizer(Tokenizer):
                 begin = mask.end()
         return _joined([*found, *self._controls(self.template.after)])
 
-    def _cut(self, text: str) -> tuple[list[int], list[str], list[tuple[int, int]]]:
-        """Ids, tokens and offsets of the pieces of a text."""
-        raise NotImplementedError
-
     def _before_mask(self, text: str) -> str:
         """What is cut of a text that a mask follows."""
         return text

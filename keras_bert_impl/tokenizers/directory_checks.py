@@ -1,13 +1,14 @@
 """Refuses a directory whose files say that its tokenizer gives other ids than the tokenizer here that read it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from tokenizers import Tokenizer as Pipeline
 
+from keras_bert_impl.json_files import read_json
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
-from keras_bert_impl.tokenizers.tokenizer_json_reader import WAY_OUT, read_object
+from keras_bert_impl.tokenizers.tokenizer_json_reader import WAY_OUT, added_tokens
 
 # By the kind of tokenizer: the classes of transformers that have its algorithm, without "Fast" at their ends; the first
 # is the family's own. Those of every kind read a tokenizer.json, whose steps are checked.
@@ -39,61 +40,50 @@ def check_directory(tokenizer: Tokenizer, directory: str | Path) -> None:
 
     Raises: ValueError naming the file, and what would be read otherwise.
     """
-    directory = Path(directory)
+    for problem in _problems(tokenizer, Path(directory)):
+        raise ValueError(f"{problem} Correct the file if that does not hold for the model.")
+
+
+def _problems(tokenizer: Tokenizer, directory: Path) -> Iterator[str]:
     path = directory / "tokenizer_config.json"
-    config = _content(path)
-    _check_class(tokenizer, path, config.get("tokenizer_class"))
+    config, steps = _content(path), _content(directory / "tokenizer.json")
+    yield from _problems_of_class(tokenizer, path, config.get("tokenizer_class"))
     if config.get("tokenizer_class") is None:
-        _check_class(tokenizer, directory / "config.json", _content(directory / "config.json").get("tokenizer_class"))
-    _check_tokens(tokenizer, path, config, config.get("added_tokens_decoder") or {})
+        path = directory / "config.json"
+        yield from _problems_of_class(tokenizer, path, _content(path).get("tokenizer_class"))
+    files = {"tokenizer_config.json": (config, config.get("added_tokens_decoder") or {})}
     if "added_tokens_decoder" not in config:  # which stands for both of these files
-        path = directory / "special_tokens_map.json"
-        _check_tokens(tokenizer, path, _content(path), {})
-        path = directory / "added_tokens.json"
-        _check_tokens(tokenizer, path, {}, {index: token for token, index in _content(path).items()})
-    path = directory / "tokenizer.json"
-    steps = _content(path)
-    if steps:
-        _check_rows(tokenizer, path, steps.get("post_processor"))
-    _check_truncation(directory, config, steps)
-
-
-def check_same_tokens(directory: Path, name: str, found: Sequence, in_steps: Sequence, what: str = "tokens") -> None:
-    """Raises: ValueError if a file of a vocabulary and the tokenizer.json beside it hold different tokens."""
-    if found != in_steps:
-        raise ValueError(
-            f"{directory}: {name} and tokenizer.json have different {what}, and programs differ in which they follow. "
-            "Remove the one that does not belong to the model."
+        files["special_tokens_map.json"] = _content(directory / "special_tokens_map.json"), {}
+        added = _content(directory / "added_tokens.json")
+        files["added_tokens.json"] = {}, {index: token for token, index in added.items()}
+    files["tokenizer.json"] = {}, {index: token for token, index in added_tokens(steps).items()}
+    for name, (content, added) in files.items():
+        yield from _problems_of_tokens(tokenizer, directory / name, content, added)
+    if steps and not _has_rows(tokenizer, steps.get("post_processor")):
+        yield (
+            f"{directory / 'tokenizer.json'} has no post_processor that lays out texts and pairs as "
+            f"{CLASSES[tokenizer.kind][0]} does, and other programs would leave rows so."
         )
+    side = config.get("truncation_side") or (steps.get("truncation") or {}).get("direction")
+    if str(side).lower() == "left":  # transformers asks tokenizer.json last
+        yield f"{directory}: the side of truncation is {side!r}, but here too long texts lose their ends."
 
 
 def _content(path):
-    return read_object(path) if path.is_file() else {}
+    return read_json(path) if path.is_file() else {}
 
 
-def _check_class(tokenizer, path, name):
+def _problems_of_class(tokenizer, path, name):
     known = CLASSES[tokenizer.kind]
     if name is not None and str(name).removesuffix("Fast") not in known:
-        raise ValueError(
+        yield (
             f"{path}: tokenizer_class is {name}, which is not known to give the ids of the {type(tokenizer).__name__} "
-            f"here, as {known[0]} does. Remove the entry if it does."
+            f"here, as {known[0]} does."
         )
 
 
-def _check_truncation(directory, config, steps):
-    """Raises ValueError for texts that lose their beginnings; transformers asks tokenizer.json last."""
-    name, side = "tokenizer_config.json: truncation_side", config.get("truncation_side")
-    if side is None:
-        name, side = "tokenizer.json: direction of truncation", (steps.get("truncation") or {}).get("direction")
-    if str(side).lower() == "left":
-        raise ValueError(
-            f"{directory / name} is {side!r}: texts that are too long would lose their beginnings, but lose their ends "
-            "here. Set it to 'right' if no text is so long, or if the ends are what may be lost."
-        )
-
-
-def _check_tokens(tokenizer, path, config, added):
-    """Checks the control tokens and added tokens of a file; `added` are tokens by id."""
+def _problems_of_tokens(tokenizer, path, config, added):
+    """What differs in the control tokens and added tokens of a file; `added` are tokens by id."""
     control = {f"{name}_token": getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "cls", "sep", "mask")}
     names = {key: tokenizer.vocabulary[index] for key, index in control.items()}
     words = [token for key in ("additional_special_tokens", "extra_special_tokens") for token in _listed(config, key)]
@@ -101,22 +91,17 @@ def _check_tokens(tokenizer, path, config, added):
         if not key.endswith("_token") or not isinstance(token, str | dict):  # such as add_bos_token: false
             continue
         if _text(token) != names.get(key, _text(token)):
-            raise ValueError(
-                f"{path}: {key} is {_text(token)!r}, but {type(tokenizer).__name__} has {names[key]!r}. Give "
-                f"{names[key]!r} the row in the embedding that {_text(token)!r} has, and correct the file."
-            )
+            yield f"{path}: {key} is {_text(token)!r}, but {type(tokenizer).__name__} has {names[key]!r}."
         words.append(token)
     for index, token in added.items():
         words.append(token)
         if _text(token) in names.values() and int(index) != tokenizer.token_to_id(_text(token)):
-            raise ValueError(
-                f"{path}: {_text(token)} has the id {index}, but {tokenizer.token_to_id(_text(token))} in the "
-                "vocabulary. Correct one of the files."
-            )
+            own = tokenizer.token_to_id(_text(token))
+            yield f"{path}: {_text(token)} has the id {index}, but {own} in the vocabulary."
     known = {*names.values(), *(tokenizer.added_tokens or ()), *tokenizer.listed_tokens}
     words = sorted(set(map(_text, words)) - known)
     if words:
-        raise ValueError(
+        yield (
             f"{path}: {len(words)} added tokens, such as {', '.join(words[:4])}, are matched in the text as a whole. "
             f"{type(tokenizer).__name__} would cut them to pieces and give other ids. Remove them from the file if no "
             f"text holds them. {WAY_OUT if 'wordpiece' in tokenizer.kind else ''}".rstrip()
@@ -133,14 +118,11 @@ def _text(token):
     return str(token["content"]) if isinstance(token, dict) else str(token)
 
 
-def _check_rows(tokenizer, path, post_processor):
-    """Raises ValueError unless a post_processor lays out rows as the tokenizer's template does."""
+def _has_rows(tokenizer, post_processor):
+    """Whether a post_processor lays out rows as the tokenizer's template does."""
     # The library itself carries it out, over a model of one word with the id 0.
     model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
-    try:
-        rows = Pipeline.from_str(json.dumps({"version": "1.0", "post_processor": post_processor, "model": model}))
-    except Exception as error:  # the library raises nothing more precise
-        raise ValueError(f"{path}: the post_processor cannot be read, {error}.") from error
+    rows = Pipeline.from_str(json.dumps({"version": "1.0", "post_processor": post_processor, "model": model}))
     cls, sep, template = tokenizer.cls_id, tokenizer.sep_id, tokenizer.template
     before, between, after = template.control_of(cls, sep)
     first, second, segment = [*before, 0, *between], [0, *after], template.second_segment
@@ -150,9 +132,4 @@ def _check_rows(tokenizer, path, post_processor):
     if segment:  # otherwise the model has no segments, or one that all tokens have
         is_same &= single.type_ids == [0] * (len(before) + 1) + of_first
         is_same &= pair.type_ids == [0] * len(first) + [segment] + of_second
-    if not is_same:
-        between = tokenizer.vocabulary[cls], tokenizer.vocabulary[sep]
-        raise ValueError(
-            f"{path} has no post_processor that puts a text between {between[0]} and {between[1]} and joins pairs as "
-            f"{CLASSES[tokenizer.kind][0]} does, and other programs would leave rows so. Save the file again with it."
-        )
+    return is_same

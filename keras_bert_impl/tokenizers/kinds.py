@@ -57,10 +57,7 @@ def kind_in(directory: str | Path) -> type[Tokenizer] | None:
         )
     if not found and "tokenizer.json" in files:
         raise ValueError(
-            f"{directory / 'tokenizer.json'} has an algorithm that is not known here; known are WordPiece, "
-            "byte-level BPE, mmBERT's BPE, and the SentencePiece models of ALBERT, whose first token is <pad>, of "
-            "BigBird, whose second, too, is </s>, of XLM-RoBERTa, whose first is <s>, of DeBERTa, whose first is "
-            "[PAD], and of XLNet, whose first is <unk>."
+            f"{directory / 'tokenizer.json'} has an algorithm that is not known here: none of {', '.join(KINDS)}."
         )
     return found[0] if found else None
 
@@ -72,8 +69,7 @@ def open_tokenizer(directory: str | Path) -> Tokenizer:
     """
     kind = kind_in(directory)
     if kind is None:
-        names = "; ".join(" and ".join(kind.files[: 1 + ("merges.txt" in kind.files)]) for kind in KINDS.values())
-        raise FileNotFoundError(f"{directory} holds no vocabulary. The files of each tokenizer: {names}.")
+        raise FileNotFoundError(f"{directory} holds no vocabulary: none of {', '.join(VOCABULARY_FILES)}.")
     return kind.from_pretrained(directory)
 
 

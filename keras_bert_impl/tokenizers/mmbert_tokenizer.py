@@ -49,9 +49,6 @@ class MmBertTokenizer(CuttingTokenizer, BytePairTokenizer):
     def __init__(self, vocabulary: Sequence[str], merges: Sequence, added_tokens: Sequence[str] = ()):
         self.added_tokens = list(added_tokens)
         super().__init__(vocabulary, merges, add_prefix_space=True)
-        for token in self.added_tokens:
-            if token not in self._ids:
-                raise ValueError(f"the added token {token!r} is not in the vocabulary: give it an id.")
         # In files of Gemma a character of one byte stands for that: "\t" for <0x09>.
         missing = [
             name for byte, name in enumerate(BYTES) if not {name, chr(byte) if byte < 128 else name} & self._ids.keys()
@@ -128,10 +125,7 @@ class MmBertTokenizer(CuttingTokenizer, BytePairTokenizer):
         Raises: FileNotFoundError; ValueError as in the constructor, or if a file has steps, control tokens or added
             tokens that give other ids than mmBERT's.
         """
-        path = Path(directory) / "tokenizer.json"
-        if not path.is_file():
-            raise FileNotFoundError(f"{path} does not exist. The tokenizer of mmBERT is this file.")
-        found = read_tokenizer_file(path, cls.dialect)
+        found = read_tokenizer_file(Path(directory) / "tokenizer.json", cls.dialect)
         tokenizer = cls(found["vocabulary"], found["merges"], found["added_tokens"])
         check_directory(tokenizer, directory)
         return tokenizer

@@ -58,11 +58,6 @@ class ModernBertTokenizer(CuttingTokenizer, BytePairTokenizer):
     ):
         self.added_tokens = list(added_tokens)
         super().__init__(vocabulary, merges, add_prefix_space)
-        for token in self.added_tokens:
-            if token not in self._ids:
-                raise ValueError(f"the added token {token!r} is not in the vocabulary: give it an id.")
-            if token in self.dialect.control:
-                raise ValueError(f"{token} is a control token, which is no part of a text: leave it out.")
         self.added_tokens = sorted(set(self.added_tokens), key=self._ids.get)  # as files have them
         # Of which the spaces before a piece are part of it, as they are not in what other programs show.
         self._of_texts.post_processor = processors.ByteLevel(trim_offsets=False)

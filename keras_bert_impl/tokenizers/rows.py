@@ -21,7 +21,7 @@ def rows_from_texts(tokenizer, first, second=None, sequence_length=512, pad_to=N
 
     Returns: dict of `token_ids`, `segment_ids`, `padding_mask`, int32 (batch, length). A warning reports how many
         texts had to be cut.
-    Raises: ValueError if the lists differ in length or no token fits.
+    Raises: ValueError if no token fits.
     """
     first_ids, second_ids, num_cut = ids_from_texts(tokenizer, first, second, sequence_length)
     warn_of_cut(num_cut, len(first_ids), sequence_length)
@@ -33,8 +33,6 @@ def ids_from_texts(tokenizer, first, second=None, sequence_length=512):
 
     Arguments and errors are those of `rows_from_texts`; the second list is None for single texts.
     """
-    if second is not None and len(first) != len(second):
-        raise ValueError(f"{len(first)} first texts but {len(second)} second texts: every pair needs both.")
     control = tokenizer.template.num_control(second is not None)
     room = sequence_length - control
     if room < 1:

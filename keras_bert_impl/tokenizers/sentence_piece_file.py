@@ -10,8 +10,9 @@ import re
 import struct
 from pathlib import Path
 
+from keras_bert_impl.json_files import read_json
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, character_map
-from keras_bert_impl.tokenizers.tokenizer_json_reader import added_tokens, check_step, read_object, tokens_by_id
+from keras_bert_impl.tokenizers.tokenizer_json_reader import check_step, tokens_by_id
 
 MODEL = {"type": "Unigram"}
 METASPACE = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always", "add_prefix_space": True}
@@ -39,34 +40,15 @@ def read_file(path: Path, kind) -> tuple[dict, list[tuple[str, float]], bytes, b
 
     Raises: ValueError if the file has steps that give other ids than the original tokenizer of the family.
     """
-    content, whose = read_object(path), kind.__name__.removesuffix("Tokenizer")
+    content, whose = read_json(path), kind.__name__.removesuffix("Tokenizer")
     model, whose = content.get("model") or {}, f"{whose}'s"
-    check_step(path, "model", model, MODEL if kind.knows_bytes else {**MODEL, "byte_fallback": False}, whose)
-    words = sorted(set(added_tokens(content)) - {*kind.names, *kind.listed_tokens})
-    if words:
-        raise ValueError(
-            f"{path}: {len(words)} of added_tokens, such as {' '.join(words[:4])}, are cut out of a text before all "
-            f"else. {whose} algorithm, which is used here, would give other ids. transformers 5 writes them for an "
-            "ALBERT whose spiece.model it has read: put that file in the place of tokenizer.json."
-        )
-    scores = _scores(path, model.get("vocab"))
-    tokens = tokens_by_id(path, {token: index for index, token in enumerate(scores)}, content)
-    if model.get("unk_id") != tokens.index(kind.names[1]):
-        raise ValueError(f"{path}: unk_id of the model is {model.get('unk_id')}, which is not that of {kind.names[1]}.")
+    scores = {token: float(score) for token, score in model.get("vocab") or []}
+    tokens = tokens_by_id(path, {token: index for index, (token, _) in enumerate(model.get("vocab") or [])}, content)
+    expected = {**MODEL, "unk_id": tokens.index(kind.names[1])}
+    check_step(path, "model", model, expected if kind.knows_bytes else {**expected, "byte_fallback": False}, whose)
     settings, table = _settings_and_table(path, content, kind, whose)
     has_bytes = bool(model.get("byte_fallback", False))
     return settings, [(token, scores.get(token, 0.0)) for token in tokens], table, has_bytes
-
-
-def _scores(path, vocabulary):
-    """The scores by token of `model.vocab`, a list of both."""
-    try:
-        scores = {token: float(score) for token, score in vocabulary}
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path}: expected model.vocab to be a list of tokens and their scores.") from error
-    if len(scores) != len(vocabulary):
-        raise ValueError(f"{path}: a token is in model.vocab twice.")
-    return scores
 
 
 def _settings_and_table(path, content, kind, whose):
@@ -85,7 +67,7 @@ def _settings_and_table(path, content, kind, whose):
             "here and would give other ids."
         )
     spaces = before[1:] if before[:1] == [kind.split] else before
-    check_step(path, "pre_tokenizer", spaces[0] if len(spaces) == 1 else None, METASPACE, whose)
+    check_step(path, "pre_tokenizer", spaces[0] if len(spaces) == 1 else {}, METASPACE, whose)
     return settings, table
 
 

@@ -46,22 +46,6 @@ def library():
     return sentencepiece
 
 
-def open_model(content: bytes, source: str):
-    """The SentencePieceProcessor of a model file's content. Raises: ValueError naming `source` if it is damaged."""
-    try:
-        return library().SentencePieceProcessor(model_proto=content)
-    except (RuntimeError, OSError) as error:
-        raise ValueError(f"{source} is not a model of sentencepiece, or is damaged: {error}") from error
-
-
-def read_model(path: str | Path) -> bytes:
-    """The content of a model file. Raises: FileNotFoundError."""
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist. SentencePiece's vocabulary is a file that ends in .model.")
-    return path.read_bytes()
-
-
 def first_pieces(path: Path) -> list[str]:
     """The tokens of the ids 0 and 1 in a model file; [] if the file is damaged."""
     content, found = path.open("rb").read(LONGEST_PIECE), []
@@ -123,33 +107,18 @@ def learn_sentence_pieces(
         not_learned: ALBERT, or XLNET or BIGBIRD for the control tokens of that family.
 
     Returns: the content of a model file.
-    Raises: ValueError if `texts` is empty, or the size leaves no room for the characters of the texts.
     """
-    model, counts = io.BytesIO(), {"texts": 0}
-
-    def prepared():
-        for text in texts:
-            text = prepare(text)
-            counts["texts"] += bool(text.strip())
-            yield text
-
-    try:
-        library().SentencePieceTrainer.train(
-            sentence_iterator=prepared(),
-            model_writer=model,
-            model_type="unigram",
-            vocab_size=vocabulary_size,
-            hard_vocab_limit=False,
-            **not_learned,
-            character_coverage=COVERAGE,
-            max_sentence_length=LONGEST_TEXT,
-            num_threads=THREADS,
-            minloglevel=2,
-        )
-    except (RuntimeError, OSError) as error:
-        if not counts["texts"]:
-            raise ValueError(
-                "texts has no words to learn from: is the file empty, or the iterator exhausted?"
-            ) from error
-        raise ValueError(f"sentencepiece cannot learn {vocabulary_size} tokens from these texts: {error}") from error
+    model = io.BytesIO()
+    library().SentencePieceTrainer.train(
+        sentence_iterator=map(prepare, texts),
+        model_writer=model,
+        model_type="unigram",
+        vocab_size=vocabulary_size,
+        hard_vocab_limit=False,
+        **not_learned,
+        character_coverage=COVERAGE,
+        max_sentence_length=LONGEST_TEXT,
+        num_threads=THREADS,
+        minloglevel=2,
+    )
     return model.getvalue()

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_bert_impl.json_files import read_json
 from keras_bert_impl.tokenizers.cutting_tokenizer import CuttingTokenizer, Encoding, text_of_pieces
-from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
+from keras_bert_impl.tokenizers.directory_checks import check_directory
 from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS, XLNET_ROWS
 from keras_bert_impl.tokenizers.sentence_piece_file import (
     AT_SPACES,
@@ -25,10 +26,8 @@ from keras_bert_impl.tokenizers.sentence_piece_model import (
     character_map,
     first_pieces,
     library,
-    open_model,
-    read_model,
 )
-from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles, read_object
+from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed
 from keras_bert_impl.tokenizers.words import stripped_span, word_numbers
 
 
@@ -63,15 +62,11 @@ class SentencePieceTokenizer(CuttingTokenizer):
 
     def __init__(self, model: str | Path | bytes):
         source = str(model) if isinstance(model, str | Path) else "model"
-        self.model = self._own_model(read_model(model) if isinstance(model, str | Path) else model)
-        self._pieces = open_model(self.model, source)
+        self.model = self._own_model(Path(model).read_bytes() if isinstance(model, str | Path) else model)
+        self._pieces = library().SentencePieceProcessor(model_proto=self.model)
         self._normalizer = library().SentencePieceNormalizer(model_proto=self.model)
         self.vocabulary = self._vocabulary()
-        self._ids = {token: index for index, token in enumerate(self.vocabulary)}
-        missing = [name for name in self.names if name not in self._ids]
-        if missing:
-            raise ValueError(f"{source} has no {missing[0]}; {type(self).__name__} needs {' '.join(self.names)}.")
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = map(self._ids.get, self.names)
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self._ids_of(self.names, source)
 
     @classmethod
     def _own_model(cls, content: bytes) -> bytes:
@@ -213,7 +208,7 @@ class SentencePieceTokenizer(CuttingTokenizer):
     @classmethod
     def _read(cls, directory):
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
-        config = read_object(config_path) if config_path.is_file() else {}
+        config = read_json(config_path) if config_path.is_file() else {}
         if config.get("add_prefix_space") is False:
             raise ValueError(
                 f"{config_path}: add_prefix_space is False, but a space is put before each text here, as the family's "
@@ -224,19 +219,15 @@ class SentencePieceTokenizer(CuttingTokenizer):
             return cls(directory / cls.model_file, **said)
         settings, pieces, table, has_bytes = read_file(steps_path, cls)
         for name, value in said.items():
-            if settings[name] != value:
-                raise ValueError(
-                    f"{directory}: by its steps, tokenizer.json has {name} {settings[name]}, but tokenizer_config.json "
-                    f"has {value}, and programs differ in which they follow. Correct one of the files."
-                )
+            agreed(directory, name, config_path.name, settings[name], value)
         if not (directory / cls.model_file).is_file():
             controls = (*cls.names, *cls.further_controls)
             pieces = cls._in_model_order(pieces, steps_path)
             model = model_of(pieces, controls, cls.is_cut_again, table, has_bytes, cls.reserved)
             return cls(model, **settings)
         found = cls(directory / cls.model_file, **settings)
-        check_same_tokens(directory, cls.model_file, found.vocabulary, [token for token, _ in pieces])
-        check_same_tokens(directory, cls.model_file, character_map(found.model), table, "tables of characters")
+        agreed(directory, "tokens", cls.model_file, [token for token, _ in pieces], found.vocabulary)
+        agreed(directory, "tables of characters", cls.model_file, table, character_map(found.model))
         return found
 
     @classmethod

@@ -53,6 +53,17 @@ class Tokenizer:
     vocabulary: list[str]
     _ids: dict[str, int]
 
+    def _ids_of(self, names: Sequence[str], source: str) -> list[int]:
+        """The ids of control tokens. Raises: ValueError naming `source` if one is missing."""
+        self._ids = {token: index for index, token in enumerate(self.vocabulary)}
+        missing = [name for name in names if name not in self._ids]
+        if missing:
+            raise ValueError(f"{source} has no {missing[0]}; {type(self).__name__} needs {' '.join(names)}.")
+        unknown = set(self.added_tokens or ()) - self._ids.keys()
+        if unknown:
+            raise ValueError(f"the added token {min(unknown)!r} is not in the vocabulary: give it an id.")
+        return [self._ids[name] for name in names]
+
     def __reduce__(self):
         # Libraries' pipelines cannot always be pickled, so a tokenizer is built again from its arguments.
         return _rebuilt, (type(self), self.get_config())
@@ -130,9 +141,7 @@ class Tokenizer:
         return self._ids.get(token)
 
     def id_to_token(self, index: int) -> str:
-        """The vocabulary entry of an id. Raises: ValueError if there is none."""
-        if not 0 <= index < len(self.vocabulary):
-            raise ValueError(f"id {index} is outside the vocabulary of {len(self.vocabulary)} tokens.")
+        """The vocabulary entry of an id."""
         return self.vocabulary[index]
 
 

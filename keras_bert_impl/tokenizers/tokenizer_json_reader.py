@@ -1,9 +1,9 @@
 """Reads tokenizer.json of the `tokenizers` library and checks that its steps are those of Google's algorithm."""
 
 import functools
-import json
-from collections.abc import Sequence
 from pathlib import Path
+
+from keras_bert_impl.json_files import read_json
 
 # [PAD] comes first because padding is zeros. Google's vocabularies have the others at ids 100 to 103.
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -34,7 +34,7 @@ class VocabularyFiles:
     @functools.cached_property
     def _steps(self):
         """The content of tokenizer.json, of which `model` is a dict."""
-        content = read_object(self.directory / "tokenizer.json") if "tokenizer.json" in self else {}
+        content = read_json(self.directory / "tokenizer.json") if "tokenizer.json" in self else {}
         return content if isinstance(content.get("model"), dict) else {**content, "model": {}}
 
     @property
@@ -62,7 +62,7 @@ class VocabularyFiles:
     @functools.cached_property
     def words(self) -> set[str]:
         """The tokens of vocab.json, which must exist."""
-        return set(read_object(self.directory / "vocab.json"))
+        return set(read_json(self.directory / "vocab.json"))
 
 
 def read_tokens(path: Path) -> list[str]:
@@ -70,7 +70,7 @@ def read_tokens(path: Path) -> list[str]:
 
     Raises: ValueError if an id is missing or given twice, or the file does not hold a WordPiece vocabulary.
     """
-    content = read_object(path)
+    content = read_json(path)
     model = content.get("model") or {}
     check_step(path, "model", model, MODEL)
     return tokens_by_id(path, model.get("vocab"), content)
@@ -79,8 +79,6 @@ def read_tokens(path: Path) -> list[str]:
 def tokens_by_id(path: Path, ids: object, content: dict) -> list[str]:
     """The tokens of `model.vocab` and of `added_tokens` of a tokenizer.json in the order of their ids; errors as
     `read_tokens`."""
-    if not isinstance(ids, dict) or not all(type(index) is int for index in ids.values()):
-        raise ValueError(f"{path}: expected model.vocab to map tokens to integer ids.")
     # Control tokens may be listed in added_tokens only; model.vocab then has gaps at their ids.
     for token, index in added_tokens(content).items():
         if ids.setdefault(token, index) != index:
@@ -96,54 +94,46 @@ def tokens_by_id(path: Path, ids: object, content: dict) -> list[str]:
     return tokens
 
 
-def read_lowercase(path: Path, names: Sequence[str] = SPECIAL_TOKENS) -> bool:
-    """Whether the normalizer of a tokenizer.json lower-cases; `names` are those of the control tokens.
+def read_lowercase(path: Path) -> bool:
+    """Whether the normalizer of a tokenizer.json lower-cases.
 
     Raises: ValueError if the steps before the model are not Google's and would give other pieces.
     """
-    content = read_object(path)
-    words = sorted(set(added_tokens(content)) - set(names))
-    if words:
-        raise ValueError(
-            f"{path}: {len(words)} of added_tokens, such as {', '.join(words[:4])}, are matched in the text as a "
-            f"whole. Google's algorithm, which is used here, would cut them to pieces and give other ids. {WAY_OUT}"
-        )
+    content = read_json(path)
     check_step(path, "pre_tokenizer", content.get("pre_tokenizer") or {}, PRE_TOKENIZER)
     normalizer = content.get("normalizer") or {}
     if normalizer.get("type") == "Sequence" and len(normalizer.get("normalizers") or []) == 1:
         normalizer = normalizer["normalizers"][0]
-    check_step(path, "normalizer", normalizer, NORMALIZER)
     lowercase = bool(normalizer.get("lowercase", True))
-    if normalizer.get("strip_accents") not in (None, lowercase):
-        raise ValueError(
-            f"{path}: the normalizer has strip_accents {normalizer['strip_accents']} with lowercase {lowercase}. "
-            "Google's tokenizer strips accents exactly when it lower-cases; the ids would not be those the checkpoint "
-            "was trained with."
-        )
+    # Google's tokenizer strips accents exactly when it lower-cases.
+    strips = {} if normalizer.get("strip_accents") is None else {"strip_accents": lowercase}
+    check_step(path, "normalizer", normalizer, {**NORMALIZER, **strips})
     return lowercase
 
 
-def read_object(path):
-    """The content of a JSON file. Raises: ValueError if it is not an object."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: not valid JSON ({error}).") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path}: expected a JSON object, found {type(content).__name__}.")
-    return content
-
-
 def check_step(path, step, found, expected, whose="Google's"):
-    """Raises ValueError if a setting of a step differs from the expected one; a missing setting is accepted."""
-    if not isinstance(found, dict) or (found.get("type") is None and step != "model"):
-        raise ValueError(f"{path} has no {step}; expected {expected['type']}, as {whose} algorithm has.")
+    """Raises ValueError if a setting of a step differs from the expected one; one that is missing is accepted, but for
+    the type of a step before the model."""
     for name, value in expected.items():
-        if found.get(name, value) != value:
+        default = None if name == "type" and step != "model" else value
+        if (found.get(name, default) or None) != (value or None):
             raise ValueError(
-                f"{path}: {name} of the {step} is {found[name]!r}, expected {value!r}: {whose} algorithm, which is "
+                f"{path}: {name} of the {step} is {found.get(name)!r}, expected {value!r}: {whose} algorithm, which is "
                 "used here, would give other ids."
             )
+
+
+def agreed(directory, what, name, of_steps, of_file):
+    """What tokenizer.json and the file `name` say of the same thing, whichever says it.
+
+    Raises: ValueError if they differ, since programs differ in which they follow.
+    """
+    if None not in (of_steps, of_file) and of_steps != of_file:
+        raise ValueError(
+            f"{directory}: {name} and tokenizer.json have different {what}, and programs differ in which they follow. "
+            "Correct one of the files, or remove the one that does not belong to the model."
+        )
+    return of_file if of_steps is None else of_steps
 
 
 def added_tokens(content):

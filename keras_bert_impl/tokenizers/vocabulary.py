@@ -18,50 +18,24 @@ ALPHABET_SIZE = 1000
 ALPHABET_COVERAGE = 0.9995
 
 
-def read_vocabulary(path: str | Path, names: Sequence[str] = SPECIAL_TOKENS) -> list[str]:
+def read_vocabulary(path: str | Path) -> list[str]:
     """The tokens of a vocab.txt, one per line; a token's id is its line number, counted from 0.
 
-    A path that ends in .json is a tokenizer.json of the `tokenizers` library. `names` are those of the control tokens.
+    A path that ends in .json is a tokenizer.json of the `tokenizers` library.
 
-    Raises: FileNotFoundError; ValueError as `check_vocabulary`, or if the ids of a tokenizer.json have gaps.
+    Raises: FileNotFoundError; ValueError if the ids of a tokenizer.json have gaps.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist. A vocabulary is a text file with one token per line.")
     if path.suffix == ".json":
-        tokens = tokenizer_json_reader.read_tokens(path)
-    else:
-        # Split at line ends only: str.splitlines() would split at U+2028, which may be a token.
-        lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
-        # Spaces at their ends are none of the tokens; a line of spaces is a token, though.
-        tokens = [line.rstrip(" \t") or line for line in lines]
-    check_vocabulary(tokens, str(path), names)
-    return tokens
+        return tokenizer_json_reader.read_tokens(path)
+    # Split at line ends only: str.splitlines() would split at U+2028, which may be a token.
+    lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
+    # Spaces at their ends are none of the tokens; a line of spaces is a token, though.
+    return [line.rstrip(" \t") or line for line in lines]
 
 
-def check_vocabulary(tokens: Sequence[str], source: str, names: Sequence[str] = SPECIAL_TOKENS) -> None:
-    """Raises: ValueError naming `source` and line if a token is empty, repeated, or a control token is missing."""
-    lines: dict[str, int] = {}
-    for line, token in enumerate(tokens, start=1):
-        if not token:
-            raise ValueError(f"{source} line {line} is empty. Each line is a token; remove the line.")
-        if token in lines:
-            raise ValueError(
-                f"{source} line {line}: {token!r} is already on line {lines[token]}. A token has one id, that of the "
-                f"later line in transformers and in Google's code: rename line {lines[token]}, e.g. to [unused1]."
-            )
-        lines[token] = line
-    for token in names:
-        if token not in lines:
-            raise ValueError(
-                f"{source} has no {token}. {' '.join(names)} are needed: is this a vocabulary of such a model? "
-                f"Otherwise replace an unused entry by {token}."
-            )
-
-
-def write_vocabulary(path: str | Path, tokens: Sequence[str], names: Sequence[str] = SPECIAL_TOKENS) -> None:
+def write_vocabulary(path: str | Path, tokens: Sequence[str]) -> None:
     """Writes one token per line; the file is replaced at once, so that no reader ever sees a part of it."""
-    check_vocabulary(tokens, str(path), names)
     with written_whole(path) as file:
         file.writelines(f"{token}\n" for token in tokens)
 
@@ -78,15 +52,10 @@ def learn_vocabulary(texts: Iterable[str], vocabulary_size: int, lowercase: bool
         lowercase: as for the tokenizer that will use the vocabulary.
 
     Returns: SPECIAL_TOKENS, single characters, single characters inside a word, then merges in the order of learning.
-    Raises: ValueError if there is no word in `texts`, or the size leaves no room for words.
     """
-    if vocabulary_size < len(SPECIAL_TOKENS) + 2:  # a character takes two: at the start of a word, inside one
-        raise ValueError(f"vocabulary_size {vocabulary_size} leaves no room beside {' '.join(SPECIAL_TOKENS)}.")
     with tempfile.TemporaryFile("w+", encoding="utf-8") as lines:
         counts = _write_normalized(texts, lowercase, lines)
         alphabet = _alphabet(counts, vocabulary_size - len(SPECIAL_TOKENS))
-        if not alphabet:
-            raise ValueError("texts has no words to learn from: is the file empty, or the iterator already exhausted?")
         lines.seek(0)
         return _merge_pairs(lines, alphabet, vocabulary_size)
 

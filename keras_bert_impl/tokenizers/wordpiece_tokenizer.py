@@ -1,6 +1,5 @@
 """Turns text into WordPiece ids and character offsets, without TensorFlow."""
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,15 +8,15 @@ import numpy as np
 from tokenizers import AddedToken, Encoding, decoders, models, processors
 from tokenizers import Tokenizer as Pipeline
 
+from keras_bert_impl.json_files import read_json
 from keras_bert_impl.tokenizers import google_pipeline, tokenizer_json_reader
-from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
+from keras_bert_impl.tokenizers.directory_checks import check_directory
 from keras_bert_impl.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
 from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
-from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles
+from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed
 from keras_bert_impl.tokenizers.vocabulary import (
     SPECIAL_TOKENS,
-    check_vocabulary,
     is_cased,
     read_vocabulary,
     write_vocabulary,
@@ -38,8 +37,7 @@ class WordPieceTokenizer(Tokenizer):
         vocabulary: path of a vocab.txt, or the tokens in order of their ids.
         lowercase: True for uncased vocabularies. Google's name for it is do_lower_case.
 
-    Raises: FileNotFoundError; ValueError if a line is empty or repeated or one of [PAD] [UNK] [CLS] [SEP] [MASK]
-        is missing.
+    Raises: FileNotFoundError; ValueError if one of [PAD] [UNK] [CLS] [SEP] [MASK] is missing.
 
     Attributes:
         names: of the control tokens: padding, unknown, first of a row, separator, mask.
@@ -54,14 +52,11 @@ class WordPieceTokenizer(Tokenizer):
     mask_texts = ("[MASK]",)
 
     def __init__(self, vocabulary: str | Path | Sequence[str], lowercase: bool = True):
-        if isinstance(vocabulary, str | Path):
-            self.vocabulary = read_vocabulary(vocabulary, self.names)
-        else:
-            self.vocabulary = list(vocabulary)
-            check_vocabulary(self.vocabulary, "vocabulary", self.names)
+        is_path = isinstance(vocabulary, str | Path)
+        self.vocabulary = read_vocabulary(vocabulary) if is_path else list(vocabulary)
         self.lowercase = lowercase
-        self._ids = {token: index for index, token in enumerate(self.vocabulary)}
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = map(self._ids.get, self.names)
+        ids = self._ids_of(self.names, str(vocabulary) if is_path else "vocabulary")
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
         self._build_pipelines()
 
     def _build_pipelines(self) -> None:
@@ -170,26 +165,18 @@ class WordPieceTokenizer(Tokenizer):
         """
         directory = Path(directory)
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
-        config = json.loads(config_path.read_text(encoding="utf-8")) if config_path.is_file() else {}
-        vocabulary_path = directory / "vocab.txt"
-        if not vocabulary_path.is_file() and steps_path.is_file():
-            vocabulary_path = steps_path
-        vocabulary = read_vocabulary(vocabulary_path, cls.names)
-        normalizer = tokenizer_json_reader.read_lowercase(steps_path, cls.names) if steps_path.is_file() else None
+        config = read_json(config_path) if config_path.is_file() else {}
+        in_steps = normalizer = None
         if steps_path.is_file():
-            check_same_tokens(
-                directory, vocabulary_path.name, vocabulary, tokenizer_json_reader.read_tokens(steps_path)
-            )
+            in_steps = tokenizer_json_reader.read_tokens(steps_path)
+            normalizer = tokenizer_json_reader.read_lowercase(steps_path)
+        path = directory / "vocab.txt"
+        vocabulary = read_vocabulary(path) if path.is_file() or in_steps is None else in_steps
+        agreed(directory, "tokens", path.name, in_steps, vocabulary)
         if lowercase is None:
-            said = [choice for choice in (normalizer, config.get("do_lower_case")) if choice is not None]
-            if len(set(said)) > 1:
-                raise ValueError(
-                    f"{directory}: the normalizer of tokenizer.json has lowercase {normalizer}, but "
-                    f"tokenizer_config.json has do_lower_case {config['do_lower_case']}, and programs differ in which "
-                    "they follow. Correct one of the files, or build the tokenizer with "
-                    "WordPieceTokenizer.from_pretrained(directory, lowercase=...) and pass it."
-                )
-            lowercase = said[0] if said else not is_cased(vocabulary)
+            lowercase = agreed(directory, "lowercase", config_path.name, normalizer, config.get("do_lower_case"))
+        if lowercase is None:
+            lowercase = not is_cased(vocabulary)
         _check_steps(config, lowercase, config_path)
         found = cls(vocabulary, lowercase)
         check_directory(found, directory)
@@ -210,7 +197,7 @@ class WordPieceTokenizer(Tokenizer):
     def write_vocabulary_files(self, directory: Path) -> dict:
         """Writes vocab.txt, and returns the content of tokenizer_config.json, which
         Hugging Face's BertTokenizerFast opens."""
-        write_vocabulary(directory / "vocab.txt", self.vocabulary, self.names)
+        write_vocabulary(directory / "vocab.txt", self.vocabulary)
         return {
             "tokenizer_class": self.published_class,
             "do_lower_case": self.lowercase,
@@ -244,16 +231,10 @@ def post_processor(tokenizer) -> processors.PostProcessor:
 
 def _check_steps(config: dict, lowercase: bool, source: Path) -> None:
     """Refuses a Hugging Face configuration whose ids would not be Google's."""
-    strip_accents = config.get("strip_accents")
-    if strip_accents is not None and strip_accents != lowercase:
-        raise ValueError(
-            f"{source} has strip_accents {strip_accents} with lower-casing {lowercase}. Google's tokenizer strips "
-            "accents exactly when it lower-cases; the ids would not be those the checkpoint was trained with."
-        )
-    if not config.get("tokenize_chinese_chars", True):
-        raise ValueError(f"{source} has tokenize_chinese_chars false; Google's tokenizer always splits CJK characters.")
-    if config.get("word_tokenizer_type", "basic") != "basic":
-        raise ValueError(
-            f"{source} has word_tokenizer_type {config['word_tokenizer_type']!r}; Google's tokenizer splits words at "
-            "white space and punctuation only."
-        )
+    of_google = {"strip_accents": lowercase, "tokenize_chinese_chars": True, "word_tokenizer_type": "basic"}
+    for name, value in of_google.items():
+        if config.get(name) not in (None, value):
+            raise ValueError(
+                f"{source} has {name} {config[name]!r} with lower-casing {lowercase}, expected {value!r}: Google's "
+                "tokenizer, which is used here, would give other ids."
+            )

@@ -197,10 +197,6 @@ def test_what_cannot_be_honoured_is_refused(tmp_path):
         open_corpus(tmp_path, text_format="words")
     with pytest.raises(ValueError, match='language is "german", expected a code of two letters'):
         open_corpus(tmp_path, language="german")
-    with pytest.raises(ValueError, match=r'text_field is "body", but no file at .* is \.jsonl'):
-        open_corpus(tmp_path, text_field="body")
-    with pytest.raises(ValueError, match='language is "de", but there are no text files to read: give their path'):
-        open_corpus(language="de")
 
 
 @pytest.mark.parametrize(

@@ -181,12 +181,6 @@ def test_workers_that_write_elsewhere_are_reported(tmp_path, small_jobs, monkeyp
         prepared(tmp_path / "data", small_jobs, runner="DirectRunner")
 
 
-def test_a_worker_that_does_not_see_the_directory_names_it(tmp_path, small_jobs):
-    settings = data_preparation.settings_of(data_preparation.PrepareConfig(str(tmp_path / "elsewhere")))
-    with pytest.raises(FileNotFoundError, match=r"elsewhere holds no vocabulary on .*same path"):
-        shards.tokenize_piece(settings, shards.Piece(0, ()))
-
-
 def test_a_worker_with_another_version_of_a_package_is_refused():
     versions = {**beam_jobs.installed_versions(), "tensorflow-text": "2.0"}
     with pytest.raises(RuntimeError, match=r"has tensorflow-text \S+ instead of 2\.0, and could write other files"):

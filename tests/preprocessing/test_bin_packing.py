@@ -40,11 +40,6 @@ def test_a_row_of_sixteen_tokens_or_more_has_a_place_for_each_sixteen():
     assert [most_sequences(length) for length in lengths] == [1, 1, 1, 1, 2, 3, 8]
 
 
-def test_a_pair_that_fits_no_row_is_refused():
-    with pytest.raises(ValueError, match="A pair of 9 tokens does not fit a row of 8"):
-        assign_rows([3, 9], 8, 2)
-
-
 def test_arrays_of_a_row_by_hand():
     arrays = unpack_features(
         tf.ragged.constant([[2, 7, 3, 8, 3, 2, 9, 3, 6, 6, 3]], dtype=tf.int64),
@@ -82,12 +77,6 @@ def test_arrays_of_rows_with_one_pair_or_none_are_padded_with_the_given_id():
         assert arrays["position_ids"].numpy().tolist() == [[0, 1, 2, 3, 4] + [0] * rest, [0] * sequence_length]
         assert arrays["next_sentence_labels"].numpy().tolist() == [[1] + [0] * columns, [0] * most]
         assert arrays["next_sentence_weights"].numpy().tolist() == [[1] + [0] * columns, [0] * most]
-
-
-def test_rows_without_any_pair_are_padding():
-    nothing = tf.RaggedTensor.from_row_lengths(tf.zeros([0], tf.int64), [0, 0])
-    arrays = unpack_features(nothing, nothing, nothing, nothing, sequence_length=20)
-    assert not any(array.numpy().any() for array in arrays.values())
 
 
 @pytest.fixture
@@ -130,16 +119,3 @@ def test_packed_files_hold_the_pairs_of_the_padded_ones(paths):
     )
     padded = pairs(read(paths["padded"], False), lambda row, inputs: [tuple(row[inputs["padding_mask"] == 1])])
     assert packed == padded
-
-
-def test_static_masks_have_no_packed_rows(tmp_path):
-    with pytest.raises(ValueError, match="Google's format has no packed rows"):
-        write_rows(
-            tmp_path / "shard",
-            tokens(9),
-            TOKENIZER,
-            sequence_length=48,
-            predictions_per_sequence=7,
-            packed=True,
-            static_masks=True,
-        )

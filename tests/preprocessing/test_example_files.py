@@ -181,11 +181,3 @@ def test_records_of_another_kind_are_refused(record):
 def test_rows_that_are_too_long_are_refused_in_numpy(tmp_path):
     with pytest.raises(ValueError, match="A row has 7 tokens, more than 5: read the rows with the sequence_length"):
         numpy_parsing.unmasked_rows(parse_rows(serialize_rows({"input_ids": ROWS["token_ids"], **FIRST})), 5)
-
-
-def test_rows_of_another_format_are_refused_in_numpy():
-    columns = parse_rows(serialize_rows({"input_ids": ROWS["token_ids"], **FIRST}))
-    with pytest.raises(ValueError, match=r"The rows have no input_mask, .*, masked_lm_positions, .* same static_masks"):
-        numpy_parsing.masked_rows(columns, 7, 3)
-    with pytest.raises(ValueError, match=r"The rows have no lengths, first_segment_lengths: .* and packed as"):
-        numpy_parsing.packed_rows(columns, 7)

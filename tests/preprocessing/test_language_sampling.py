@@ -52,17 +52,10 @@ def test_folders_are_languages_and_a_compressed_file_counts_three_times(tmp_path
     assert language_sizes([(name, tmp_path / name) for name in files]) == {"en": 60, "is": 7}
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["en/a.txt", "b.txt"], r"a folder for each language, but b\.txt is in none"),
-        (["en/a.txt", "en/b.txt"], r"at least two languages, found en: give the folder that holds them"),
-        ([], "at least two languages, found none"),
-    ],
-)
-def test_text_that_is_not_in_folders_of_languages_is_refused(tmp_path, names, message):
+@pytest.mark.parametrize("names", [["en/a.txt", "b.txt"], ["en/a.txt", "en/b.txt"]])
+def test_text_that_is_not_in_folders_of_languages_is_refused(tmp_path, names):
     (tmp_path / "en").mkdir()
     for name in names:
         (tmp_path / name).write_text("text")
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="a folder for each of at least two languages"):
         language_sizes([(name, tmp_path / name) for name in names])

@@ -112,15 +112,6 @@ def test_every_position_is_chosen_equally_often():
     assert np.abs(counts[1:31] - 20_000 * 5 / 30).max() < 5 * np.sqrt(20_000 * 1 / 6 * 5 / 6)
 
 
-def test_special_tokens_are_never_masked():
-    rows = rows_of([128, 57, 33, 12, 5] * 200, 128)
-    masked = mask(rows, masking_rate=0.9, mask_token_rate=1.0, random_token_rate=0.0)
-    is_special = np.isin(rows["token_ids"], SPECIAL_IDS)
-    np.testing.assert_array_equal(masked["token_ids"].numpy()[is_special], rows["token_ids"].numpy()[is_special])
-    labels = masked["mask_ids"].numpy()[masked["mask_weights"].numpy() == 1]
-    assert not np.isin(labels, SPECIAL_IDS).any()
-
-
 def test_neither_special_ids_of_any_number_nor_padding_of_any_id_are_masked():
     rows = {
         "token_ids": tf.constant([[400, 500, 600, 500, 4, 999, 7]], tf.int32),
@@ -131,20 +122,6 @@ def test_neither_special_ids_of_any_number_nor_padding_of_any_id_are_masked():
     masked = mask(rows, predictions_per_sequence=7, special_ids=np.array([500, 700]), **rates)
     assert masked["token_ids"].numpy().tolist() == [[MASK, 500, MASK, 500, MASK, MASK, 7]]
     assert masked["mask_positions"].numpy().tolist() == [[0, 2, 4, 5, 0, 0, 0]]
-
-
-def test_row_of_special_tokens_predicts_nothing():
-    rows = rows_of([2, 2, 2], 5)
-    masked = mask(rows, predictions_per_sequence=3)
-    assert not masked["mask_weights"].numpy().any()
-    np.testing.assert_array_equal(masked["token_ids"], rows["token_ids"])
-
-
-def test_first_position_can_be_predicted():
-    rows = {**rows_of([5, 5, 5], 5), "token_ids": tf.fill([3, 5], 7)}
-    masked = mask(rows, predictions_per_sequence=5, masking_rate=1.0, mask_token_rate=1.0, random_token_rate=0.0)
-    assert masked["mask_positions"].numpy().tolist() == [[0, 1, 2, 3, 4]] * 3
-    assert (masked["token_ids"].numpy() == MASK).all()
 
 
 def test_a_row_is_masked_the_same_in_any_batch():
@@ -171,14 +148,7 @@ def test_eager_and_dataset_map_agree():
     assert mapped.element_spec["mask_ids"].shape[1] == 5
 
 
-def test_epoch_may_be_a_tensor():
-    rows = rows_of([128] * 3, 128)
-    epochs = tf.data.Dataset.range(2).map(lambda epoch: mask(rows, epoch=epoch)["mask_positions"])
-    for epoch, positions in enumerate(epochs):
-        np.testing.assert_array_equal(positions, mask(rows, epoch=epoch)["mask_positions"])
-
-
-@pytest.mark.parametrize(("length", "advised"), [(2, 1), (7, 1), (17, 3)])
+@pytest.mark.parametrize(("length", "advised"), [(2, 1), (17, 3)])
 def test_more_predictions_than_tokens_are_refused(length, advised):
     complaint = rf"predictions_per_sequence 20 exceeds the {length} tokens of a row\. .* 15% of them: use {advised}\.$"
     with pytest.raises(ValueError, match=complaint):
@@ -212,36 +182,6 @@ def chosen_positions(masked):
     """The set of positions predicted in each row."""
     pairs = zip(masked["mask_positions"].numpy(), masked["mask_weights"].numpy(), strict=True)
     return [set(position[weight > 0].tolist()) for position, weight in pairs]
-
-
-def test_whole_word_masking_never_splits_a_word_and_passes_over_only_what_does_not_fit():
-    rows = rows_of([40, 57, 64, 64] * 50, 64)
-    for ids, chosen, tokens in zip(
-        rows["token_ids"].numpy(),
-        chosen_positions(mask(rows, **UNITS["whole_word"])),
-        rows["padding_mask"].numpy().sum(axis=1),
-        strict=True,
-    ):
-        room = round(0.15 * tokens) - len(chosen)
-        assert room >= 0
-        for word in words_of(ids):
-            is_chosen = set(word) <= chosen
-            assert is_chosen or not set(word) & chosen
-            assert is_chosen or len(word) > room
-
-
-def test_span_masking_uses_its_predictions_up_and_begins_with_words():
-    rows = rows_of([128] * 200, 128)
-    masked = mask(rows, **UNITS["span"])
-    starts = cut = 0
-    for ids, chosen in zip(rows["token_ids"].numpy(), chosen_positions(masked), strict=True):
-        assert len(chosen) == 19
-        for word in words_of(ids):
-            cut += bool(set(word) & chosen) and not set(word) <= chosen
-        starts += sum(position - 1 not in chosen for position in chosen)
-    assert cut <= 200  # the last span of a row
-    # Spans of 3.8 words of 1.5 tokens; some touch, and the last is short.
-    assert 3.0 < 200 * 19 / starts < 6.0
 
 
 def test_a_span_is_treated_as_one():
@@ -380,7 +320,7 @@ LOOPS += [("context_span", context_spans_by_loop)]
 
 
 @pytest.mark.parametrize(("unit", "by_loop"), LOOPS)
-@pytest.mark.parametrize("masking_rate", [0.15, 0.5, 1.0])
+@pytest.mark.parametrize("masking_rate", [0.15, 1.0])
 def test_words_and_spans_are_those_of_a_loop_over_the_same_draws(unit, by_loop, masking_rate):
     rows = hostile_rows()
     masked = mask(rows, predictions_per_sequence=26, masking_rate=masking_rate, **UNITS[unit])
@@ -408,7 +348,7 @@ def test_spans_in_contexts_are_as_long_and_as_frequent_as_the_paper_s():
 
 
 @pytest.mark.parametrize("unit", ["token", "whole_word", "span", "ngram", "context_span", "phrase"])
-@pytest.mark.parametrize("masking_rate", [0.15, 0.5, 1.0])
+@pytest.mark.parametrize("masking_rate", [0.15, 1.0])
 def test_masks_in_numpy_are_the_same_bytes(unit, masking_rate):
     """Also with an epoch of its own for each row, as streams have it."""
     rows = hostile_rows()

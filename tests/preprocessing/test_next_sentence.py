@@ -92,32 +92,6 @@ def test_second_segment_follows_or_comes_from_another_document():
     np.testing.assert_array_equal(pairs.second_document == pairs.first_document, follows)
 
 
-def test_segments_lie_inside_the_documents_they_name_and_are_not_empty():
-    documents = random_block(30)
-    pairs = chunk(documents, short_sequence_probability=0.5)
-    inside = document_ranges(documents)
-    named = ((pairs.first_range, pairs.first_document), (pairs.second_range, pairs.second_document))
-    for token_range, document in named:
-        assert (token_range[:, 0] >= inside[document, 0]).all()
-        assert (token_range[:, 1] <= inside[document, 1]).all()
-        assert (token_range[:, 0] < token_range[:, 1]).all()
-
-
-def test_random_seconds_are_whole_sentences_up_to_the_target():
-    documents = random_block(30)
-    pairs = chunk(documents, target_length=61)
-    offsets = documents.values.offsets
-    ends = document_ranges(documents)[pairs.second_document, 1]
-    is_random = pairs.next_sentence_labels == 1
-    assert np.isin(pairs.second_range, offsets).all()
-    wanted = 61 - np.diff(pairs.first_range).ravel()
-    length = np.diff(pairs.second_range).ravel()
-    last_sentence = offsets[np.searchsorted(offsets, pairs.second_range[:, 1]) - 1]
-    without_last = last_sentence - pairs.second_range[:, 0]
-    assert ((length >= wanted) | (pairs.second_range[:, 1] == ends))[is_random].all()
-    assert ((without_last < wanted) | (without_last == 0))[is_random].all()
-
-
 def test_half_of_the_chunks_with_several_sentences_are_random():
     # Two tokens a sentence and a target of 60: only the last sentence of a document ever stands alone.
     documents = Ragged(Ragged(np.arange(1000 * 600), np.full(300_000, 2)), np.full(1000, 300))
@@ -126,16 +100,6 @@ def test_half_of_the_chunks_with_several_sentences_are_random():
     labels = pairs.next_sentence_labels[reaches_target]
     assert len(labels) > 10_000
     assert abs(labels.mean() - 0.5) < 5 * 0.5 / np.sqrt(len(labels))
-
-
-def test_a_chunk_is_split_after_any_sentence_but_the_last():
-    # Documents of 6 sentences with one token; the whole document is the first chunk.
-    documents = one_token_sentences(10_000, 6)
-    pairs = chunk(documents, target_length=6)
-    first_chunks = np.unique(pairs.first_document, return_index=True)[1]
-    counts = np.bincount(np.diff(pairs.first_range)[first_chunks].ravel(), minlength=7)
-    assert counts[0] == counts[6] == 0
-    assert np.abs(counts[1:6] - 2000).max() < 5 * np.sqrt(10_000 * 0.2 * 0.8)
 
 
 def test_every_other_document_is_equally_likely():
@@ -160,12 +124,6 @@ def test_every_sentence_of_the_other_document_is_equally_likely_to_begin_the_sec
     assert abs(len(np.unique(starts)) / (4000 * (1 - np.exp(-len(starts) / 4000))) - 1) < 0.03
 
 
-def test_single_sentence_is_always_paired_at_random():
-    pairs = chunk(block([[[0, 1, 2]], [[3, 4, 5]], [[6]]]), target_length=5)
-    assert pairs.next_sentence_labels.tolist() == [1, 1, 1]
-    assert pairs.first_range.tolist() == [[0, 3], [3, 6], [6, 7]]
-
-
 def test_every_token_of_the_text_is_used():
     documents = random_block(10)
     pairs = chunk(documents)
@@ -185,13 +143,6 @@ def test_share_of_short_documents_is_the_probability():
     expected = 0.25 * 37 / 38
     assert abs((length < 39).mean() - expected) < 5 * np.sqrt(expected * (1 - expected) / len(length))
     assert length.min() == 2 and length.max() == 39
-
-
-def test_short_targets_are_all_lengths_from_two_to_the_target():
-    counts = np.bincount(target_lengths(3000, 4, 1.0, 1, 0), minlength=5)
-    assert counts[:2].tolist() == [0, 0] and len(counts) == 5
-    assert np.abs(counts[2:] - 1000).max() < 5 * np.sqrt(3000 * 1 / 3 * 2 / 3)
-    assert target_lengths(7, 2, 1.0, 1, 0).tolist() == [2] * 7
 
 
 def test_which_documents_are_short_and_how_short_is_another_draw_for_each_seed_and_block():
@@ -254,11 +205,6 @@ def test_the_pairs_of_a_seed_are_the_same_in_every_version():
     assert pairs.second_range.tolist() == [[6, 10], [13, 15], [2, 5], [23, 26]]
 
 
-def test_two_documents_are_enough():
-    pairs = chunk(block([[[0, 1]], [[2]]]))
-    assert pairs.first_range.tolist() == [[0, 2], [2, 3]] and pairs.second_range.tolist() == [[2, 3], [0, 2]]
-
-
 def test_empty_sentences_and_documents_are_skipped():
     with_empty = [[[]], *SMALL[:1], [], [[], *SMALL[1], []], [SMALL[2][0], [], SMALL[2][1]]]
     for ours, expected in zip(chunk(block(with_empty), 5), chunk(block(SMALL), 5), strict=True):
@@ -278,11 +224,6 @@ def test_one_document_is_refused():
         ValueError, match="at least two documents, found 1 in file 3: give more text, or put a blank line"
     ):
         chunk(block([[[1, 2], [3]], [[]]]), number=3)
-
-
-def test_target_too_short_for_a_pair_is_refused():
-    with pytest.raises(ValueError, match="target_length 1 is too short"):
-        chunk(block(SMALL), target_length=1)
 
 
 def test_sentences_longer_than_a_pair_are_cut_in_halves_of_one():

@@ -102,7 +102,7 @@ def test_a_control_token_with_another_id_is_refused(tokenizer, tmp_path):
 def test_other_control_tokens_are_refused(key, name, tokenizer, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     change_json(tmp_path / name, **{key: tokenizer.vocabulary[7]})
-    with pytest.raises(ValueError, match=rf"{name}: {key} is '.*', but {type(tokenizer).__name__} has '.*'. Give"):
+    with pytest.raises(ValueError, match=rf"{name}: {key} is '.*', but {type(tokenizer).__name__} has '.*'"):
         open_tokenizer(tmp_path)
     if tokenizer.kind in ("wordpiece", "byte_pair"):  # of the others, transformers 5 follows tokenizer.json
         assert texts_that_differ(tokenizer, tmp_path) == len(TEXTS)
@@ -113,12 +113,10 @@ def test_texts_that_lose_their_beginnings_are_refused(name, tokenizer, tmp_path)
     saved_by_transformers(tokenizer, tmp_path)
     if name == "tokenizer_config.json":
         change_json(tmp_path / name, truncation_side="left")
-        message = r"tokenizer_config.json: truncation_side is 'left': texts that are too long would lose their beg"
     else:
         cut = {"direction": "Left", "max_length": 9, "strategy": "LongestFirst", "stride": 0}
         change_json(tmp_path / name, truncation=cut)
-        message = r"tokenizer.json: direction of truncation is 'Left': texts that are too long would lose"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"the side of truncation is '[lL]eft', but here too long texts lose"):
         open_tokenizer(tmp_path)
     theirs = AutoTokenizer.from_pretrained(tmp_path)
     cut = theirs(TEXTS[0], truncation=True, max_length=9)["input_ids"]
@@ -131,7 +129,7 @@ def test_a_tokenizer_json_without_post_processor_is_refused(tokenizer, tmp_path)
     saved_by_transformers(tokenizer, tmp_path)
     change_json(tmp_path / "tokenizer.json", post_processor=None)
     change_json(tmp_path / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
-    with pytest.raises(ValueError, match=r"tokenizer.json has no post_processor that puts a text between"):
+    with pytest.raises(ValueError, match=r"tokenizer.json has no post_processor that lays out texts"):
         open_tokenizer(tmp_path)
     assert texts_that_differ(tokenizer, tmp_path) == len(TEXTS)
 
@@ -144,7 +142,7 @@ def test_a_post_processor_that_joins_pairs_otherwise_is_refused(tokenizer, tmp_p
     template = {"type": "TemplateProcessing", "single": row, "pair": row + texts[1] + control}
     token = {"id": "[X]", "ids": [tokenizer.cls_id], "tokens": ["[X]"]}
     change_json(tmp_path / "tokenizer.json", post_processor=template | {"special_tokens": {"[X]": token}})
-    with pytest.raises(ValueError, match=r"tokenizer.json has no post_processor that puts a text between"):
+    with pytest.raises(ValueError, match=r"tokenizer.json has no post_processor that lays out texts"):
         open_tokenizer(tmp_path)
 
 
@@ -159,7 +157,7 @@ def test_words_of_mecab_are_refused(name, tmp_path):
     change_json(tmp_path / name, tokenizer_class="BertTokenizerFast")
     assert open_tokenizer(tmp_path) == tokenizer
     change_json(tmp_path / "tokenizer_config.json", word_tokenizer_type="mecab")
-    with pytest.raises(ValueError, match="has word_tokenizer_type 'mecab'; Google's tokenizer splits words at"):
+    with pytest.raises(ValueError, match=r"has word_tokenizer_type 'mecab' with lower-casing .*, expected 'basic'"):
         open_tokenizer(tmp_path)
 
 

@@ -175,8 +175,6 @@ def test_nothing_is_merged_across_added_tokens():
     texts = ["aaa  bbb"] * 50
     vocabulary, merges = learn_byte_pairs(texts, 300, MODERNBERT, ["  "])
     assert vocabulary[-2:] == ["  ", "[MASK]"] and not any("ĠĠ" in "".join(pair) for pair in merges)
-    with pytest.raises(ValueError, match="256 bytes and 5 control tokens and 1 added tokens: give at least 262"):
-        learn_byte_pairs(texts, 261, MODERNBERT, ["  "])
 
 
 def added(file, **flags):
@@ -187,7 +185,10 @@ def added(file, **flags):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda content: content.update(normalizer=None), "the normalizer changes texts .* and is None; ModernBERT's"),
+        (
+            lambda content: content.update(normalizer=None),
+            "type of the normalizer is None, expected 'NFC'",
+        ),
         (lambda content: added(content, lstrip=True), r"the added token '<\|mail\|>' has lstrip, which is not"),
         (lambda content: added(content, normalized=False, content="日本"), "'日本' has normalized=false, which"),
         (lambda content: added(content, normalized=False, content=" [E]"), r"' \[E\]' has normalized=false, which"),
@@ -210,5 +211,5 @@ def test_an_added_token_without_an_id_is_refused():
 def test_byte_level_bpe_of_another_family_is_not_taken_for_it(tmp_path):
     published_like(modernbert_tokenizer(), tmp_path)
     assert kind_in(tmp_path) is ModernBertTokenizer
-    with pytest.raises(ValueError, match=r"the normalizer .* is NFC; RoBERTa.s algorithm"):
+    with pytest.raises(ValueError, match=r"type of the normalizer is 'NFC', expected None: RoBERTa.s algorithm"):
         BytePairTokenizer.from_pretrained(tmp_path)

@@ -84,7 +84,7 @@ def test_alberts_settings_follow_from_the_steps(lowercase, keep_accents, tmp_pat
     read = open_tokenizer(tmp_path)
     assert (read.lowercase, read.keep_accents) == (lowercase, keep_accents)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": not lowercase}))
-    with pytest.raises(ValueError, match=f"lowercase {lowercase}, but tokenizer_config.json has {not lowercase}"):
+    with pytest.raises(ValueError, match="have different lowercase"):
         open_tokenizer(tmp_path)
 
 
@@ -93,9 +93,12 @@ def test_alberts_settings_follow_from_the_steps(lowercase, keep_accents, tmp_pat
     [
         (
             lambda content: content["added_tokens"].append({"id": 20, "content": content["model"]["vocab"][20][0]}),
-            "1 of added_tokens, such as .*, are cut out of a text before all else",
+            "1 added tokens, such as .*, are matched in the text as a whole",
         ),
-        (lambda content: content.update(pre_tokenizer=content["pre_tokenizer"]["pretokenizers"][0]), "has no pre_"),
+        (
+            lambda content: content.update(pre_tokenizer=content["pre_tokenizer"]["pretokenizers"][0]),
+            "type of the pre_tokenizer|not those of",
+        ),
         (
             lambda content: content["pre_tokenizer"]["pretokenizers"][1].update(prepend_scheme="first"),
             "prepend_scheme of the pre_tokenizer is 'first', expected 'always'",
@@ -110,10 +113,9 @@ def test_alberts_settings_follow_from_the_steps(lowercase, keep_accents, tmp_pat
             lambda content: content["normalizer"]["normalizers"].insert(0, {"type": "NFC"}),
             "the steps of normalizer and pre_tokenizer are not those of",
         ),
-        (lambda content: content["model"].update(unk_id=2), "unk_id of the model is 2, which is not that of <unk>"),
+        (lambda content: content["model"].update(unk_id=2), "unk_id of the model is 2, expected"),
         (lambda content: content["model"].update(byte_fallback=True), "byte_fallback of the model is True"),
-        (lambda content: content["model"]["vocab"].append(content["model"]["vocab"][9]), "is in model.vocab twice"),
-        (lambda content: content["model"]["vocab"].append("a"), "expected model.vocab to be a list of tokens and"),
+        (lambda content: content["model"]["vocab"].append(content["model"]["vocab"][9]), "id 9 is missing"),
     ],
 )
 def test_a_file_that_would_give_other_ids_is_refused(change, message, tokenizer, tmp_path):

@@ -1,6 +1,5 @@
 """Learning SentencePiece models."""
 
-import pytest
 import sentencepiece
 from made_tokenizers import SENTENCES
 from tiers import once
@@ -25,11 +24,3 @@ def test_a_text_longer_than_the_librarys_usual_limit_is_learned_from():
     long = " ".join(["zebra"] * 1500)
     model = sentencepiece.SentencePieceProcessor(model_proto=learn_sentence_pieces([*SENTENCES, long], 150))
     assert "▁zebra" in [model.id_to_piece(index) for index in range(model.get_piece_size())]
-
-
-@pytest.mark.parametrize(
-    ("texts", "size", "message"), [([], 100, "texts has no words"), (SENTENCES, 7, "cannot learn 7")]
-)
-def test_learning_from_nothing_is_refused(texts, size, message):
-    with pytest.raises(ValueError, match=message):
-        learn_sentence_pieces(texts, size)

@@ -264,9 +264,3 @@ def test_a_portable_file_gives_the_same_ids_but_for_what_its_docstring_names(tok
     )
     text = f"It is {tokenizer.mask_texts[0]}."
     assert read.encode(text).ids == tokenizer.encode_with_masks(text).ids
-
-
-def test_a_damaged_model_is_named(tmp_path):
-    (tmp_path / "spiece.model").write_bytes(b"no model")
-    with pytest.raises(ValueError, match=r"spiece.model is not a model of sentencepiece, or is damaged"):
-        kbi.tokenizers.AlbertTokenizer.from_pretrained(tmp_path)

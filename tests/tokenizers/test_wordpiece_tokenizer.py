@@ -117,8 +117,6 @@ def test_ids_and_tokens_are_inverse(tokenizer):
     assert [tokenizer.token_to_id(token) for token in tokenizer.vocabulary] == list(range(tokenizer.vocabulary_size))
     assert tokenizer.id_to_token(tokenizer.mask_id) == "[MASK]"
     assert tokenizer.token_to_id("absent") is None
-    with pytest.raises(ValueError, match="id 99 is outside the vocabulary of 22 tokens"):
-        tokenizer.id_to_token(99)
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda tokenizer: pickle.loads(pickle.dumps(tokenizer))])
@@ -165,7 +163,7 @@ def test_one_upper_case_word_among_many_does_not_make_a_vocabulary_cased(tmp_pat
 def test_checkpoint_with_other_steps_is_refused(tmp_path, tokenizer):
     tokenizer.save_pretrained(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "strip_accents": False}))
-    with pytest.raises(ValueError, match="strip_accents False with lower-casing True"):
+    with pytest.raises(ValueError, match="strip_accents False with lower-casing True, expected True"):
         WordPieceTokenizer.from_pretrained(tmp_path)
 
 
@@ -198,7 +196,7 @@ def test_the_normalizer_says_whether_text_is_lower_cased(lowercase, with_vocabul
 
 def test_a_normalizer_that_is_contradicted_is_refused_unless_the_caller_decides(tmp_path):
     tokenizer_json(tmp_path, lowercase=False, do_lower_case=True)
-    with pytest.raises(ValueError, match=r"normalizer of tokenizer.json has lowercase False, .* do_lower_case True"):
+    with pytest.raises(ValueError, match=r"tokenizer_config.json and tokenizer.json have different lowercase"):
         WordPieceTokenizer.from_pretrained(tmp_path)
     assert not WordPieceTokenizer.from_pretrained(tmp_path, lowercase=False).lowercase
     assert WordPieceTokenizer.from_pretrained(tokenizer_json(tmp_path, False, do_lower_case=False)).lowercase is False
@@ -214,12 +212,15 @@ def test_a_normalizer_that_is_contradicted_is_refused_unless_the_caller_decides(
         (lambda file: file.update(normalizer=None), r"has no normalizer; expected BertNormalizer"),
         (lambda file: file["normalizer"].update(clean_text=False), r"clean_text of the normalizer is False"),
         (lambda file: file["normalizer"].update(handle_chinese_chars=False), r"handle_chinese_chars .* is False"),
-        (lambda file: file["normalizer"].update(strip_accents=True), r"strip_accents True with lowercase False"),
+        (
+            lambda file: file["normalizer"].update(strip_accents=True),
+            r"strip_accents .* is True, expected False",
+        ),
         (lambda file: file["normalizer"].update(type="Lowercase"), r"type of the normalizer is 'Lowercase'"),
         (lambda file: file["pre_tokenizer"].update(type="Whitespace"), r"type of the pre_tokenizer is 'Whitespace'"),
         (
             lambda file: file["added_tokens"].append({"id": 24, "content": "[E1]"}),
-            r"1 of added_tokens, such as \[E1\], are matched in the text as a whole",
+            r"1 added tokens, such as \[E1\], are matched in the text as a whole",
         ),
         (lambda file: file["added_tokens"][4].update(id=7), r"\[MASK\] has the id 4 in model.vocab, 7 in added_tokens"),
     ],

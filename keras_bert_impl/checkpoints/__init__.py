@@ -36,24 +36,20 @@ def open_checkpoint(path):
     Returns: a `tensor_tables.Checkpoint`. One that is already open is returned as it is, so that `from_pretrained`
         accepts the result of `grow`.
 
-    Raises: ValueError if the checkpoint is damaged or cannot be reached. Reading from it raises ValueError if another
-        process has saved to the directory since it was opened: half of the weights would belong to another model.
+    Raises: ValueError if the checkpoint is damaged or cannot be reached. Its weights are those of the files that were
+        opened, whatever is saved there later; reading its tokenizer raises ValueError after such a save.
     """
     if isinstance(path, Checkpoint):
         return path
     checkpoint, check_unchanged = open_unchanged(local_directory(path), _open)
-    source, read_tokenizer = checkpoint.source, checkpoint.read_tokenizer
 
-    def unchanged(read, *arguments):
+    def read_tokenizer():
         try:
-            return read(*arguments)
+            return checkpoint.read_tokenizer()
         finally:
             check_unchanged()  # after an error, too, since a replaced file would explain it
 
-    return checkpoint._replace(
-        source=source._replace(read=lambda name: unchanged(source.read, name)),
-        read_tokenizer=lambda: unchanged(read_tokenizer),
-    )
+    return checkpoint._replace(read_tokenizer=read_tokenizer)
 
 
 def _open(directory):

@@ -115,13 +115,7 @@ def open_unchanged(directory, open_files):
     Raises: the errors of `open_files`; ValueError if saves follow each other faster than the files are opened.
     """
     for _ in range(ATTEMPTS):
-        try:
-            finish(directory)
-        except OSError as error:
-            raise ValueError(
-                f"{directory} holds a save that was interrupted, and its files cannot be moved to their places: "
-                f"{error}. Make the directory writable, or save again."
-            ) from error
+        finish(directory)
         before = _files(directory)
         try:
             opened = open_files(directory)

@@ -8,7 +8,7 @@ from the written files, so that a setting which is added later is compared, too.
 import warnings
 
 from keras_bert_impl.distribution import to_numpy
-from keras_bert_impl.tokenizers import WordPieceTokenizer, tokenizer_to_config
+from keras_bert_impl.tokenizers import tokenizer_to_config
 
 # Settings that no output of the written model depends on: how new heads are initialised, and how fit() masks texts. The
 # id of [PAD] follows from the vocabulary, and the padding mask hides its vector.
@@ -26,9 +26,8 @@ def check_weights(model, rows, form):
         rows: the format's table, as in `tensor_tables.Checkpoint`.
         form: the name of the format, for the message.
 
-    Raises: ValueError naming the weights, or for a quantized model.
+    Raises: ValueError naming the weights, such as the scales of a quantized model.
     """
-    check_not_quantized(model)
     places = {path for path, _, _ in rows} | _idle_updates(model.weights)
     seen, lost = set(), []
     for weight in model.weights:
@@ -70,31 +69,11 @@ def check_settings(model, tokenizer, open_written, form):
         )
 
 
-def check_not_quantized(model):
-    """Raises ValueError if the model has quantized weights: no checkpoint format here has a place for their scales."""
-    modes = {layer.quantization_mode for layer in model._flatten_layers()} - {None}
-    if modes:
-        raise ValueError(
-            f"{type(model).__name__} {model.name!r} is quantized to {', '.join(sorted(modes))}, and a checkpoint has "
-            "no place for the scales of such weights: keep it with model.save('model.keras'), or save the checkpoint "
-            "before quantize()."
-        )
-
-
 def check_is_bert(encoder, form):
     """Raises ValueError for an encoder of another family than BERT, for a format that has only BERT."""
     if encoder.config.model_type != "bert":
         raise ValueError(
             f"{form} has no {encoder.config.family}: save it with save_pretrained, in Hugging Face's format."
-        )
-
-
-def check_is_wordpiece(tokenizer, form):
-    """Raises ValueError for another tokenizer than WordPiece, for a format that has only WordPiece."""
-    if tokenizer is not None and type(tokenizer) is not WordPieceTokenizer:
-        raise ValueError(
-            f"{form} has no place for a {type(tokenizer).__name__}: save it with save_pretrained, in Hugging Face's "
-            "format."
         )
 
 

@@ -112,16 +112,16 @@ def open_checkpoint(directory):
 def open_source(directory):
     """The variables of a TF1 checkpoint as a `tensor_tables.Source`, without those of its optimizer."""
     prefixes = sorted(path.with_suffix("") for path in directory.glob("*.index"))
-    if not prefixes:
-        raise ValueError(f"{directory} holds bert_config.json but no checkpoint: {CHECKPOINT}.index is missing.")
-    named = [prefix for prefix in prefixes if prefix.name == CHECKPOINT]
-    if len(prefixes) > 1 and not named:
-        names = ", ".join(prefix.name for prefix in prefixes)
-        raise ValueError(f"{directory} holds several checkpoints ({names}): keep one, or rename one to {CHECKPOINT}.")
-    prefix = str((named or prefixes)[0])
+    found = [prefix for prefix in prefixes if prefix.name == CHECKPOINT] or prefixes
+    if len(found) != 1:
+        names = ", ".join(prefix.name for prefix in prefixes) or "none"
+        raise ValueError(f"{directory} needs one checkpoint, {CHECKPOINT}.index, and holds {names}.")
+    prefix = str(found[0])
     try:
         reader = tf.train.load_checkpoint(prefix)
         shapes = {name: tuple(shape) for name, shape in reader.get_variable_to_shape_map().items()}
+        # The numbers are in another file, which is opened now, before a later save can replace it.
+        reader.get_tensor(min(shapes, key=lambda name: np.prod(shapes[name])))
     except (tf.errors.OpError, IndexError, RuntimeError, ValueError) as error:
         raise ValueError(f"{prefix} is damaged or incomplete: {error}") from error
     kept = {
@@ -129,11 +129,7 @@ def open_source(directory):
     }
 
     def read(name):
-        try:
-            return reader.get_tensor(kept[name])
-        # TensorFlow's reader turns its own errors into various Python exceptions.
-        except (tf.errors.OpError, IndexError, RuntimeError, ValueError) as error:
-            raise ValueError(f"{prefix}: {kept[name]} cannot be read: {error}") from error
+        return reader.get_tensor(kept[name])
 
     return tensor_tables.Source(prefix, {name: shapes[stored] for name, stored in kept.items()}, read)
 
@@ -152,11 +148,9 @@ def save(model, directory, tokenizer=None):
     Raises: ValueError naming what would be lost: an activation or a norm's epsilon that Google's code does not compute,
         a head that it does not have, weights or settings that it has no place for.
     """
-    completeness.check_not_quantized(model)
     encoder = getattr(model, "encoder", model)
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     completeness.check_is_bert(encoder, FORM)
-    completeness.check_is_wordpiece(tokenizer, FORM)
     config, rows = encoder.config.to_google(), table(encoder.config)  # first, since it may raise
     if huggingface.task_of(model) not in TASKS:
         raise ValueError(

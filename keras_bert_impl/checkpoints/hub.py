@@ -243,8 +243,6 @@ def in_one_line(error):
 
 
 def _fetch(repository):
-    if repository.count("/") != 1:
-        raise ValueError(f"{SCHEME}{repository}: expected {SCHEME}owner/name.")
     try:
         for weights in WEIGHTS:
             found = huggingface_hub.snapshot_download(repository, allow_patterns=[*SMALL_FILES, *weights])

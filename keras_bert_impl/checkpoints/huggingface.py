@@ -173,10 +173,10 @@ def open_checkpoint(directory):
     model_type = content.get("model_type", "bert")
     known = families_by_model_type()
     # The first files of BERT have none; those of other families can have the same tensors.
-    if "model_type" not in content and architecture is not None and not str(architecture).startswith("Bert"):
-        raise ValueError(f"{path} lacks model_type, but the model is a {architecture}: add one of {', '.join(known)}.")
-    if model_type not in known:
-        raise ValueError(f"{path}: model_type is {model_type!r}; known are {', '.join(known)}.")
+    is_bert = "model_type" in content or architecture is None or str(architecture).startswith("Bert")
+    if not is_bert or model_type not in known:
+        found = content.get("model_type")
+        raise ValueError(f"{path}: model_type is {found!r} for a {architecture}; known are {', '.join(known)}.")
     family = known[model_type]
     config = family.config_class.from_huggingface(path)
     source = open_source(directory, family)
@@ -204,18 +204,10 @@ def open_checkpoint(directory):
         {name: value for name, value in stored.items() if value is not None},
         functools.partial(_read_pooling, directory, content, config, read_tokenizer),
         functools.partial(sentence_transformers.read_ranking, directory, content, config),
-        _untrained_in(content, path),
+        tuple(content.get("untrained", ())),
     )
     tensor_tables.check_encoder(found, "config.json")
     return found
-
-
-def _untrained_in(content, path):
-    """The names of untrained heads in the content of a config.json. Raises ValueError for anything else."""
-    found = content.get("untrained", [])
-    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
-        raise ValueError(f"{path}: untrained is {found!r:.80}, expected a list of the names of heads.")
-    return tuple(found)
 
 
 def _class_names_for(content, shapes, task):
@@ -348,10 +340,7 @@ def _merge(path, sources, family):
 
 def _shards(index):
     """The paths of the files that an index.json names. Raises ValueError if one is missing or lies elsewhere."""
-    places = read_json(index).get("weight_map")
-    if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
-        raise ValueError(f"{index} has no weight_map from tensors to files.")
-    names = sorted(set(places.values()))
+    names = sorted(set(read_json(index)["weight_map"].values()))
     for name in names:
         # An index is untrusted input: it must not lead out of its directory.
         if pathlib.PurePath(name).name != name or not (index.parent / name).is_file():

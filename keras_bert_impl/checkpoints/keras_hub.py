@@ -111,19 +111,10 @@ def open_checkpoint(directory):
 
 
 def open_source(path):
-    """The arrays of a model.weights.h5 as a `tensor_tables.Source`. Raises ValueError if the file is damaged."""
-    shapes = {}
-    try:
-        with h5py.File(path) as file:
-            file.visititems(lambda name, found: shapes.update({name: found.shape} if hasattr(found, "shape") else {}))
-    except OSError as error:
-        raise ValueError(f"{path} is damaged or not an HDF5 file: {error}.") from error
-
-    def read(name):
-        with h5py.File(path) as file:
-            return np.asarray(file[name], "float32")
-
-    return tensor_tables.Source(str(path), shapes, read)
+    """The arrays of a model.weights.h5 as a `tensor_tables.Source`. Raises OSError if the file is damaged."""
+    shapes, file = {}, h5py.File(path)
+    file.visititems(lambda name, found: shapes.update({name: found.shape} if hasattr(found, "shape") else {}))
+    return tensor_tables.Source(str(path), shapes, lambda name: np.asarray(file[name], "float32"))
 
 
 def save(model, directory, tokenizer=None):
@@ -134,7 +125,6 @@ def save(model, directory, tokenizer=None):
     Raises: ValueError naming what would be lost, since KerasHub's backbone has no head, one dropout rate for both
         places, one fixed epsilon of norms, and no exact GELU; or if the directory is not empty.
     """
-    completeness.check_not_quantized(model)
     encoder = getattr(model, "encoder", model)
     completeness.check_is_bert(encoder, FORM)
     config = encoder.config
@@ -147,7 +137,6 @@ def save(model, directory, tokenizer=None):
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise ValueError(f"{directory} exists: a preset is written to a new or empty directory.")
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
-    completeness.check_is_wordpiece(tokenizer, FORM)
     completeness.check_weights(model, table(config), FORM)
     writing = directory.with_name(directory.name + ".being-written")
     shutil.rmtree(writing, ignore_errors=True)  # left by a crash

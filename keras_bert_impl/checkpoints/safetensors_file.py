@@ -8,6 +8,7 @@ them. Here a tensor is read into memory once, which keeps loading below 1.3 time
 import json
 import math
 import pathlib
+import weakref
 
 import numpy as np
 
@@ -20,26 +21,25 @@ LARGEST_HEADER = 100_000_000  # bytes; the limit of the safetensors library
 
 
 def open_safetensors(path):
-    """A safetensors file as a `tensor_tables.Source`; only its header is read.
+    """A safetensors file as a `tensor_tables.Source`; only its header is read. The file stays open as long as that is
+    used, so that a save in its place changes nothing.
 
-    Raises: ValueError naming the file, and the tensor if there is one, if the file is damaged or truncated, or if a
-        tensor does not lie within it.
+    Raises: ValueError naming the file if it is damaged or truncated, or if a tensor does not lie within it.
     """
     path = pathlib.Path(path)
-    header, start = _read_header(path)
-    data_size = path.stat().st_size - start
-    entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
-    for name, entry in entries.items():
-        _check_entry(path, name, entry, data_size)
+    file = path.open("rb")
+    try:
+        entries, start = _read_header(file, path.stat().st_size)
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged or not a safetensors file: {error!s:.200}.") from error
 
     def read(name):
         kind, (begin, end) = entries[name]["dtype"], entries[name]["data_offsets"]
-        if kind not in FLOATS:
-            raise ValueError(f"{path}: {name} is of type {kind}, expected floats: F32, F16, BF16 or F64.")
-        count = (end - begin) // BYTES[kind]
-        numbers = np.fromfile(path, FLOATS[kind], count, offset=start + begin)
+        file.seek(start + begin)
+        numbers = np.fromfile(file, FLOATS[kind], (end - begin) // BYTES[kind])
         return to_float32(numbers, kind == "BF16").reshape(entries[name]["shape"])
 
+    weakref.finalize(read, file.close)
     shapes = {name: tuple(entry["shape"]) for name, entry in entries.items()}
     kinds = {name: entry["dtype"] for name, entry in entries.items()}
     return tensor_tables.Source(str(path), shapes, read, kinds)
@@ -54,35 +54,17 @@ def to_float32(numbers, is_bfloat16=False):
     return numbers.astype("float32", copy=False)
 
 
-def _read_header(path):
-    """The header, and where in the file the numbers start."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        start = 8 + int.from_bytes(file.read(8), "little")
-        if not 8 < start <= min(size, LARGEST_HEADER):
-            raise ValueError(
-                f"{path} is damaged or not a safetensors file: it has {size:,} bytes and no complete header."
-            )
-        try:
-            header = json.loads(file.read(start - 8))
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path} is damaged or not a safetensors file: its header is not JSON.") from error
-    if not isinstance(header, dict):
-        raise ValueError(f"{path} is damaged or not a safetensors file: its header is not a JSON object.")
-    return header, start
-
-
-def _check_entry(path, name, entry, data_size):
-    try:
+def _read_header(file, size):
+    """The entries of the tensors, and where in the file the numbers start."""
+    start = 8 + int.from_bytes(file.read(8), "little")
+    if not 8 < start <= min(size, LARGEST_HEADER):
+        raise ValueError(f"it has {size:,} bytes and no complete header")
+    entries = {name: entry for name, entry in json.loads(file.read(start - 8)).items() if name != "__metadata__"}
+    for name, entry in entries.items():
         kind, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
         are_numbers = all(type(number) is int and number >= 0 for number in (*shape, begin, end))
-        expected = math.prod(shape) * BYTES.get(kind, 0) if are_numbers else -1
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {name} is described without type, shape or place.") from error
-    # The size of an unknown type is unknown, too; a tensor of such a type is refused when it is read.
-    if not are_numbers or begin > end or (kind in BYTES and end - begin != expected):
-        raise ValueError(f"{path} is damaged: {name} of type {kind} and shape {shape} has the bytes {begin} to {end}.")
-    if end > data_size:
-        raise ValueError(
-            f"{path} is damaged or truncated: {name} ends at byte {end:,} of {data_size:,}. Fetch or copy it again."
-        )
+        # The size of an unknown type is unknown, too; a tensor of such a type is refused before it is read.
+        is_filled = are_numbers and (kind not in BYTES or end - begin == math.prod(shape) * BYTES[kind])
+        if not is_filled or not begin <= end <= size - start:
+            raise ValueError(f"{name} of type {kind} and shape {shape} has the bytes {begin} to {end} of {size:,}")
+    return entries, start

@@ -12,6 +12,7 @@ import pathlib
 import pickle
 import pickletools
 import typing
+import weakref
 import zipfile
 from collections.abc import Callable
 
@@ -84,8 +85,6 @@ def open_torch_file(path):
 
     def read(name):
         (kind, key), offset, shape, strides = content[name]
-        if kind not in FLOATS:
-            raise ValueError(f"{path}: {name} is of type {kind}, expected floats: F32, F16, BF16 or F64.")
         numbers = np.frombuffer(opened.read(key), FLOATS[kind])
         steps = [step * numbers.itemsize for step in strides]
         view = np.lib.stride_tricks.as_strided(numbers[offset:], shape, steps, writeable=False)
@@ -97,20 +96,17 @@ def open_torch_file(path):
 
 
 def _open_zip(path):
-    with zipfile.ZipFile(path) as archive:
-        members = {info.filename.partition("/")[2]: info for info in archive.infolist()}
-        if any(info.compress_type or info.compress_size != info.file_size for info in members.values()):
-            # torch does not compress. A small compressed file could expand to any amount of memory.
-            raise ValueError("it is a compressed zip, which torch does not write")
-        if "data.pkl" not in members:
-            raise ValueError("it is a zip without data.pkl")
-        if "byteorder" in members and archive.read(members["byteorder"]) != b"little":
-            raise ValueError("its numbers are big-endian")
-        content = _describe(io.BytesIO(archive.read(members["data.pkl"])))
+    archive = zipfile.ZipFile(path)
+    members = {info.filename.partition("/")[2]: info for info in archive.infolist()}
+    if any(info.compress_type or info.compress_size != info.file_size for info in members.values()):
+        # torch does not compress. A small compressed file could expand to any amount of memory.
+        raise ValueError("it is a compressed zip, which torch does not write")
+    if "byteorder" in members and archive.read(members["byteorder"]) != b"little":
+        raise ValueError("its numbers are big-endian")
+    content = _describe(io.BytesIO(archive.read(members["data.pkl"])))
 
     def read(key):
-        with zipfile.ZipFile(path) as archive:
-            return archive.read(members[f"data/{key}"])
+        return archive.read(members[f"data/{key}"])
 
     sizes = {name.removeprefix("data/"): info.file_size for name, info in members.items() if name.startswith("data/")}
     return Opened(content, sizes, read)
@@ -118,27 +114,25 @@ def _open_zip(path):
 
 def _open_old(path):
     """A file from before torch 1.6."""
-    with path.open("rb") as file:
-        if _describe(file) != OLD_FORMAT:
-            raise ValueError("torch did not write it")
-        version, system = _describe(file), _describe(file)
-        if version != 1001 or not system["little_endian"]:
-            raise ValueError(f"its version is {version}, not 1001, or it is big-endian")
-        content, keys = _describe(file), _describe(file)
-        kinds = {tensor.storage.key: tensor.storage.kind for tensor in content.values()}
-        begins, sizes = {}, {}
-        for key in keys:
-            sizes[key] = int.from_bytes(file.read(8), "little") * BYTES[kinds[key]]
-            begins[key] = file.tell()
-            file.seek(sizes[key], io.SEEK_CUR)
-        if file.tell() > path.stat().st_size:
-            raise ValueError("it is truncated")
+    file = path.open("rb")
+    magic, version, system = (_describe(file) for _ in range(3))
+    if magic != OLD_FORMAT or version != 1001 or not system["little_endian"]:
+        raise ValueError(f"torch did not write it, its version is {version}, not 1001, or it is big-endian")
+    content, keys = _describe(file), _describe(file)
+    kinds = {tensor.storage.key: tensor.storage.kind for tensor in content.values()}
+    begins, sizes = {}, {}
+    for key in keys:
+        sizes[key] = int.from_bytes(file.read(8), "little") * BYTES[kinds[key]]
+        begins[key] = file.tell()
+        file.seek(sizes[key], io.SEEK_CUR)
+    if file.tell() > path.stat().st_size:
+        raise ValueError("it is truncated")
 
     def read(key):
-        with path.open("rb") as file:
-            file.seek(begins[key])
-            return file.read(sizes[key])
+        file.seek(begins[key])
+        return file.read(sizes[key])
 
+    weakref.finalize(read, file.close)
     return Opened(content, sizes, read)
 
 

@@ -42,10 +42,10 @@ def read_file(path: Path, kind) -> tuple[dict, list[tuple[str, float]], bytes, b
     """
     content, whose = read_json(path), kind.__name__.removesuffix("Tokenizer")
     model, whose = content.get("model") or {}, f"{whose}'s"
+    check_step(path, "model", model, MODEL if kind.knows_bytes else {**MODEL, "byte_fallback": False}, whose)
     scores = {token: float(score) for token, score in model.get("vocab") or []}
     tokens = tokens_by_id(path, {token: index for index, (token, _) in enumerate(model.get("vocab") or [])}, content)
-    expected = {**MODEL, "unk_id": tokens.index(kind.names[1])}
-    check_step(path, "model", model, expected if kind.knows_bytes else {**expected, "byte_fallback": False}, whose)
+    check_step(path, "model", model, {"unk_id": tokens.index(kind.names[1])}, whose)
     settings, table = _settings_and_table(path, content, kind, whose)
     has_bytes = bool(model.get("byte_fallback", False))
     return settings, [(token, scores.get(token, 0.0)) for token in tokens], table, has_bytes

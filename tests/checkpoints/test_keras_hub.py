@@ -88,11 +88,3 @@ def test_exact_gelu_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(ValueError, match=r"computes 'gelu_tanh' only, but this encoder has 'gelu'"):
         keras_hub.save(encoder("gelu"), tmp_path / "new")
     assert not (tmp_path / "new").exists()
-
-
-def test_a_damaged_file_is_named(tmp_path):
-    keras_hub.save(encoder(), tmp_path)
-    path = tmp_path / "model.weights.h5"
-    path.write_bytes(path.read_bytes()[:500])
-    with pytest.raises(ValueError, match=r"model.weights.h5 is damaged"):
-        kbi.BertEncoder.from_pretrained(tmp_path)

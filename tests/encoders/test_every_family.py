@@ -134,7 +134,7 @@ def test_a_configuration_without_model_type_is_not_taken_for_a_bert(config, tmp_
     if config.model_type == "bert":
         assert type(kbi.encoder_from_pretrained(tmp_path)) is kbi.BertEncoder
         return
-    message = f"config.json lacks model_type, but the model is a {config.class_prefix()}Model: add one of bert, "
+    message = f"config.json: model_type is None for a {config.class_prefix()}Model; known are bert, "
     with pytest.raises(ValueError, match=message):
         kbi.encoder_from_pretrained(tmp_path)
 

@@ -186,7 +186,7 @@ def changed_file(tmp_path, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda content: content.update(normalizer={"type": "NFC"}), "the normalizer changes texts"),
+        (lambda content: content.update(normalizer={"type": "NFC"}), "type of the normalizer is 'NFC', expected None"),
         (lambda content: content["pre_tokenizer"].update(use_regex=False), "use_regex of the pre_tokenizer is False"),
         (lambda content: content["model"].update(dropout=0.1), "dropout of the model is 0.1"),
         (lambda content: content["model"].update(end_of_word_suffix="</w>"), "end_of_word_suffix of the model"),

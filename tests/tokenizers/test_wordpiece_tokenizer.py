@@ -209,7 +209,7 @@ def test_a_normalizer_that_is_contradicted_is_refused_unless_the_caller_decides(
         (lambda file: file["model"]["vocab"].update(paris=9), r"id 9 is given twice, at the token"),
         (lambda file: file["model"].update(type="BPE"), r"type of the model is 'BPE', expected 'WordPiece'"),
         (lambda file: file["model"].update(continuing_subword_prefix="@@"), r"continuing_subword_prefix .* is '@@'"),
-        (lambda file: file.update(normalizer=None), r"has no normalizer; expected BertNormalizer"),
+        (lambda file: file.update(normalizer=None), r"type of the normalizer is None, expected .BertNormalizer"),
         (lambda file: file["normalizer"].update(clean_text=False), r"clean_text of the normalizer is False"),
         (lambda file: file["normalizer"].update(handle_chinese_chars=False), r"handle_chinese_chars .* is False"),
         (

@@ -60,15 +60,6 @@ def test_outputs_layers_and_attention_are_those_of_transformers(embedder, senten
             np.testing.assert_allclose(found, probabilities.transpose(0, 2, 1, 3)[tokens], atol=1e-5)
 
 
-def test_unpadded_rows_give_the_same(embedder, sentences, theirs):
-    for sentence in sentences[:10]:
-        ids = np.array([embedder.tokenizer.encode(sentence).ids], "int32")
-        rows = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
-        expected = outputs_of(theirs, rows)["last_hidden_state"]
-        found = kbi.BertEncoder.predict_on_batch(embedder.encoder, rows)["sequence_output"]
-        np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
 def their_vectors(embedder, sentences, theirs):
     """What sentence-transformers computes: the mean over the tokens, normalised to length 1."""
     vectors = []

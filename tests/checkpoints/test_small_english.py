@@ -113,12 +113,6 @@ def test_a_folder_of_its_name_comes_first(tmp_path, monkeypatch, small_config):
 
 
 @once
-def test_a_name_like_its_own_is_answered_with_it():
-    with pytest.raises(ValueError, match=r"small_english is in the package.*Did you mean small_english\?"):
-        kbi.MaskedLM.from_pretrained("small-english")
-
-
-@once
 def test_the_table_of_names_begins_with_it_and_counts_its_weights(capsys):
     kbi.MaskedLM.list_pretrained()
     name, layers, width, weights, case = capsys.readouterr().out.splitlines()[1].split()

@@ -20,16 +20,7 @@ def test_split_of_a_name_never_changes():
     assert [name for name in names if split_of(name) != "train"] == ["m14", "m16", "m25", "m34", "m39"]
 
 
-def test_another_seed_gives_another_split():
-    names = [f"document {index}" for index in range(1000)]
-    assert [split_of(name) for name in names] != [split_of(name, seed=1) for name in names]
-
-
 def test_statistics_count_words_between_spaces_and_utf8_bytes_with_line_ends():
     documents = [Document("a", "s", ["One two.", "Drei für."]), Document("b", "s", ["Four."])]
     # "One two." and "Four." are 8 and 5 bytes, "Drei für." is 10, and each sentence has one line end.
     assert corpus_statistics(documents) == CorpusStatistics(documents=2, sentences=3, words=5, bytes=8 + 10 + 5 + 3)
-
-
-def test_statistics_of_nothing_are_zero():
-    assert corpus_statistics([]) == CorpusStatistics(0, 0, 0, 0)

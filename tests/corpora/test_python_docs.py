@@ -4,7 +4,7 @@ import sys
 import pytest
 from tiers import once
 
-from keras_bert_impl.corpora import PythonDocsCorpus, corpus_statistics, open_corpus
+from keras_bert_impl.corpora import PythonDocsCorpus
 from keras_bert_impl.corpora.python_docs import docstrings
 
 pytestmark = once
@@ -50,12 +50,6 @@ def test_a_sentence_stands_once_in_the_corpus(package):
     assert corpus.duplicate_sentences == 2
 
 
-def test_iterating_again_gives_the_same_documents(package):
-    corpus = PythonDocsCorpus(packages=(package,))
-    assert list(corpus) == list(corpus)
-    assert corpus.duplicate_sentences == 2
-
-
 def test_docstrings_of_nested_definitions_come_in_source_order():
     source = b'''"""module"""
 class A:
@@ -82,15 +76,6 @@ def test_no_package_at_all_is_an_error_with_a_remedy():
         PythonDocsCorpus(packages=("kbi_absent",))
 
 
-def test_numpy_holds_thousands_of_english_sentences():
-    documents = list(PythonDocsCorpus(packages=("numpy",)))
-    statistics = corpus_statistics(documents)
-    assert statistics.sentences > 5_000
-    assert 8 < statistics.words / statistics.sentences < 20
-    assert len({document.name for document in documents}) == len(documents)
-    assert not any(">>>" in sentence or "``" in sentence for document in documents for sentence in document.sentences)
-
-
 @pytest.mark.full
 def test_corpora_need_no_tensorflow(tmp_path):
     (tmp_path / "a.txt").write_text("One sentence.\n")
@@ -103,7 +88,3 @@ print(next(iter(open_corpus({str(tmp_path / "a.txt")!r}))).sentences, next(iter(
     environment = {"KERAS_BACKEND": "jax", "PATH": "", "HOME": str(tmp_path)}
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert finished.stdout == "['One sentence.'] numpy\n", finished.stderr
-
-
-def test_without_a_path_the_default_corpus_is_opened():
-    assert isinstance(open_corpus(), PythonDocsCorpus)

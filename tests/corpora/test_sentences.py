@@ -64,14 +64,6 @@ def test_long_thai_paragraph_is_split_into_phrases_without_loss():
     assert split_sentences(text[:200], "th") == [text[:200].strip()]
 
 
-def test_white_space_of_any_kind_becomes_one_space():
-    assert split_sentences("  One\n two.\t\tThree\u2028four.\r\n") == ["One two.", "Three four."]
-
-
-def test_nothing_gives_no_sentence():
-    assert split_sentences("") == [] == split_sentences(" \n ")
-
-
 def test_long_quotation_is_split_inside_and_a_short_one_is_not():
     sentence = "I have walked all day and I have seen nothing that is worth a word."
     assert split_sentences(f'"{sentence} {sentence}"') == [f'"{sentence} {sentence}"']

@@ -21,11 +21,6 @@ def test_a_thousand_times_the_text_is_sampled_a_hundred_times_as_often():
     assert 1000 * factors["en"] / factors["is"] == pytest.approx(125.9, abs=0.1)
 
 
-def test_one_leaves_the_shares_and_zero_makes_them_equal():
-    assert sampling_factors({"en": 9, "is": 1}, 1.0) == pytest.approx({"en": 1, "is": 1})
-    assert sampling_factors({"en": 9, "is": 1}, 0.0) == pytest.approx({"en": 0.5 / 0.9, "is": 0.5 / 0.1})
-
-
 def test_documents_are_used_as_often_as_the_factor_says_on_average():
     factors = {"en": 0.25, "is": 2.5, "de": 3.0}
     copies = {

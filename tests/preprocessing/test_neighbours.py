@@ -60,10 +60,3 @@ def test_no_token_predicts_one_of_another_sequence(predict):
 @both
 def test_the_tokens_themselves_are_not_masked(predict):
     assert lists(predict(ROW, "left_to_right"), "token_ids") == [[2, 7, 8, 3, 0]]
-
-
-def test_both_forms_have_the_same_types():
-    one, other = predict_in_graph(PACKED, "right_to_left"), predict_in_numpy(PACKED, "right_to_left")
-    for name in ("mask_positions", "mask_ids", "mask_weights"):
-        assert np.asarray(one[name]).dtype == other[name].dtype
-        np.testing.assert_array_equal(one[name], other[name])

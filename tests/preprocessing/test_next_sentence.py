@@ -211,14 +211,6 @@ def test_empty_sentences_and_documents_are_skipped():
         np.testing.assert_array_equal(ours, expected)
 
 
-def test_same_seed_repeats_and_other_seeds_and_blocks_differ():
-    documents = random_block(30)
-    first_range = chunk(documents).first_range.tolist()
-    assert chunk(documents).first_range.tolist() == first_range
-    assert chunk(documents, seed=2).first_range.tolist() != first_range
-    assert chunk(documents, number=1).first_range.tolist() != first_range
-
-
 def test_one_document_is_refused():
     with pytest.raises(
         ValueError, match="at least two documents, found 1 in file 3: give more text, or put a blank line"

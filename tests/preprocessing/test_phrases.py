@@ -51,10 +51,6 @@ def test_a_phrase_neither_crosses_sentences_nor_stands_for_unknown_words():
     assert (finder.unknown, finder.empty) == ([1], [2])
 
 
-def test_text_without_tokens_has_no_phrases():
-    assert marked(["new york"])[0] == [] and marked(["new york"], "")[:2] == ([""], {})
-
-
 def test_phrases_are_those_of_a_search_at_every_place():
     """Random text of four words, and random phrases of one to five."""
     random = np.random.default_rng(0)

@@ -110,12 +110,6 @@ def test_streams_make_the_same_batches_in_any_number_of_processes(paths):
     assert unmasked(parts[1][:steps]) != unmasked(parts[1][steps : 2 * steps])
 
 
-@pytest.mark.parametrize(("streams", "part"), [(3, (0, 1)), (4, (0, 1)), (2, (0, 4))])
-def test_streams_that_cannot_be_are_refused(paths, streams, part):
-    with pytest.raises(ValueError, match=f"{streams} streams .* the 4 rows .* processes, {part[1]},.* the 2 files"):
-        batches(paths, 1, streams=streams, part=part)
-
-
 def test_shapes_of_whole_batches_are_static(paths):
     for options in {}, {"part": (1, 2)}, {"streams": 2}:
         spec = read_training_data(paths, TOKENIZER, batch_size=ROWS_OF_A_BATCH, **options, **SHAPE).element_spec

@@ -58,13 +58,6 @@ def test_truncation_at_random_repeats_and_is_another_one_for_each_seed_and_epoch
         assert (truncate_at_random(ranges, 20, seed, epoch, index) != kept).any()
 
 
-def test_no_pairs_make_no_rows():
-    ranges = np.zeros([0, 2, 2], np.int64)
-    assert truncate_at_random(ranges, 5, 1, 0, np.arange(0)).shape == (0, 2, 2)
-    rows = pad_rows(lay_out(TOKENS, ranges, CLS, SEP), 24, PAD)
-    assert rows["token_ids"].shape == rows["segment_ids"].shape == (0, 24)
-
-
 def test_rows_are_of_the_type_of_the_tokens():
     assert lay_out(TOKENS, random_ranges(3), CLS, SEP)["token_ids"].values.dtype == np.int32
 

@@ -15,12 +15,6 @@ def test_words_remembered_give_the_ids_of_the_tokenizer():
         assert one.dtype == other.dtype
 
 
-def test_no_sentences_have_no_ids():
-    for ids_of in sentence_ids(TOKENIZER), lambda sentences: ids_of_tokenizer(TOKENIZER, sentences):
-        values, lengths = ids_of([])
-        assert values.shape == lengths.shape == (0,)
-
-
 def test_sentences_of_a_document_have_the_ids_of_running_text():
     tokenizer, written = byte_pair_tokenizer(), [["The cat sat.", "The dog ran."], ["Paris is good."]]
     values, lengths = document_ids(tokenizer)(written)

@@ -36,9 +36,3 @@ def test_ids_do_not_depend_on_what_is_forgotten(monkeypatch):
     cache = WordCache(tokenizer)
     found = [ids for start in range(0, len(texts), 7) for ids in lists_of(cache(texts[start : start + 7]))]
     assert found == expected
-
-
-def test_no_texts_have_no_ids():
-    rows = WordCache(WordPieceTokenizer(revealing_vocabulary(["a"], True)))([])
-    assert rows.values.shape == rows.lengths.shape == (0,)
-    assert rows.values.dtype == np.int32

@@ -70,17 +70,6 @@ def test_single_segment_loses_its_end_and_is_padded_with_the_given_id():
     assert rows["padding_mask"].numpy().sum(axis=1).tolist() == [5, 2, 3]
 
 
-def test_rows_that_are_all_short_are_padded_to_the_length():
-    rows = pack(ragged([[1], []]), ragged([[2], [3]]), 7, CLS, SEP, 9)
-    assert rows["token_ids"].numpy().tolist() == [[CLS, 1, SEP, 2, SEP, 9, 9], [CLS, SEP, 3, SEP, 9, 9, 9]]
-    assert rows["padding_mask"].numpy().tolist() == [[1, 1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 0, 0, 0]]
-
-
-def test_rows_may_have_room_for_special_tokens_alone():
-    assert pack(ragged([[1]]), None, 2, CLS, SEP, PAD)["token_ids"].numpy().tolist() == [[CLS, SEP]]
-    assert pack(ragged([[1]]), ragged([[2]]), 3, CLS, SEP, PAD)["token_ids"].numpy().tolist() == [[CLS, SEP, SEP]]
-
-
 @pytest.mark.parametrize(
     ("second", "sequence_length", "complaint"),
     [

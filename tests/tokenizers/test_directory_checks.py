@@ -200,14 +200,6 @@ def test_a_vocabulary_and_a_tokenizer_json_that_disagree_are_refused(kind, tmp_p
     assert texts_that_differ(other, tmp_path) > 10
 
 
-def test_merges_and_a_tokenizer_json_that_disagree_are_refused(tmp_path):
-    tokenizer = byte_pair_tokenizer()
-    saved_by_transformers(tokenizer, tmp_path)
-    BytePairTokenizer(tokenizer.vocabulary, tokenizer.merges[:10]).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=r"merges.txt and tokenizer.json have different merges, and programs"):
-        open_tokenizer(tmp_path)
-
-
 def test_another_table_of_characters_than_in_tokenizer_json_is_refused(tmp_path):
     tokenizer = xlm_roberta_tokenizer()
     tokenizer.save_pretrained(tmp_path)

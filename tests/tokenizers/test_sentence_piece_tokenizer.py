@@ -1,9 +1,7 @@
 """ALBERT's, XLM-RoBERTa's and other tokenizers give the ids of sentencepiece, of Google's code and of transformers."""
 
-import copy
 import io
 import json
-import pickle
 import re
 
 import pytest
@@ -242,12 +240,6 @@ def test_words_have_the_ids_that_they_have_in_running_text(tokenizer):
     [ids] = tokenizer.ids_of_words([words])
     flat = [index for of_word in ids for index in of_word]
     assert flat == tokenizer.encode(" ".join(words), add_special_tokens=False).ids
-
-
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda tokenizer: pickle.loads(pickle.dumps(tokenizer))])
-def test_a_copy_is_equal(duplicate, tokenizer):
-    again = duplicate(tokenizer)
-    assert again == tokenizer and again.encode("Café").ids == tokenizer.encode("Café").ids
 
 
 def test_a_portable_file_gives_the_same_ids_but_for_what_its_docstring_names(tokenizer, tmp_path):

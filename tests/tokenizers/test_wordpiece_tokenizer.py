@@ -102,11 +102,6 @@ def test_batch_keeps_the_order_of_plain_and_other_texts(tokenizer):
     assert [encoding.ids for encoding in encodings] == [tokenizer.encode(text).ids for text in texts]
 
 
-def test_ids_alone_are_those_of_encodings():
-    tokenizer = WordPieceTokenizer(revealing_vocabulary(HOSTILE_TEXTS, True))
-    assert tokenizer.ids_batch(HOSTILE_TEXTS) == our_ids(HOSTILE_TEXTS, tokenizer)
-
-
 def test_decode_joins_pieces_and_drops_control_tokens(tokenizer):
     ids = tokenizer.encode("The capital is Paris.").ids
     assert tokenizer.decode(ids) == "the capital is paris."
@@ -153,11 +148,6 @@ def test_a_directory_that_does_not_say_it_takes_the_case_from_its_vocabulary(mor
 @pytest.mark.parametrize("case", ["uncased", "cased"])
 def test_the_published_vocabularies_show_their_case(case):
     assert is_cased(published_tokenizer(case).vocabulary) is (case == "cased")
-
-
-def test_one_upper_case_word_among_many_does_not_make_a_vocabulary_cased(tmp_path):
-    (tmp_path / "vocab.txt").write_text("\n".join([*WORDS, "Added", *(f"word{place}" for place in range(100))]))
-    assert WordPieceTokenizer.from_pretrained(tmp_path).lowercase
 
 
 def test_checkpoint_with_other_steps_is_refused(tmp_path, tokenizer):

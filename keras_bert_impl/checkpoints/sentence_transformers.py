@@ -74,7 +74,7 @@ def read(directory, config, tokenizer):
     transformer = _transformer_config(directory / paths["Transformer"])
     settings = _checked(transformer, TRANSFORMER_SETTINGS)
     if settings.get("do_lower_case") and tokenizer() is not None and not tokenizer().lowercase:
-        raise _refusal(transformer, "do_lower_case is true for a cased vocabulary")
+        _refuse(transformer, "do_lower_case is true for a cased vocabulary")
     of_model = _checked(directory / MODEL_CONFIG, MODEL_SETTINGS)
     prompts, similarity = of_model.get("prompts") or {}, of_model.get("similarity_fn_name")
     found = {"pooling": _pooling(directory / paths["Pooling"] / "config.json"), "normalize": "Normalize" in paths}
@@ -106,7 +106,7 @@ def read_ranking(directory, content, config):
     ):
         if name is not None and "score_activation" not in found:
             if not isinstance(name, str) or name not in ACTIVATIONS:
-                raise _ranking_refusal(source, f"the activation is {name!r:.80}")
+                _refuse_ranking(source, f"the activation is {name!r:.80}")
             found["score_activation"] = ACTIVATIONS[name]
     if not (directory / MODULES).is_file():
         return found
@@ -114,9 +114,9 @@ def read_ranking(directory, content, config):
     if kinds[1:2] == ["Pooling"]:  # an embedder, whose encoder gets a new head
         return found
     if kinds[1:]:
-        raise _ranking_refusal(directory / MODULES, f"the modules are {', '.join(kinds)}")
+        _refuse_ranking(directory / MODULES, f"the modules are {', '.join(kinds)}")
     if settings.get("default_prompt_name") is not None:
-        raise _ranking_refusal(path, f"default_prompt_name is {settings['default_prompt_name']!r:.80}")
+        _refuse_ranking(path, f"default_prompt_name is {settings['default_prompt_name']!r:.80}")
     transformer = _transformer_config(directory)
     settings = read_json(transformer) if transformer.is_file() else {}
     return found | _length_in(settings, config)
@@ -182,10 +182,10 @@ def _read_modules(path):
     known = ("Transformer", "Pooling", "Normalize")
     ours = [kind.rsplit(".", 1)[-1] if kind.startswith("sentence_transformers.") else None for kind in kinds]
     if tuple(ours) not in (known, known[:2]):
-        raise _refusal(path, f"the modules are {', '.join(kinds)}")
+        _refuse(path, f"the modules are {', '.join(kinds)}")
     for kind, folder, kwargs in steps:
         if kwargs:
-            raise _refusal(path, f"{kind} has kwargs {kwargs!r:.80}")
+            _refuse(path, f"{kind} has kwargs {kwargs!r:.80}")
         # A checkpoint is untrusted input: it must not lead out of its directory.
         if folder == ".." or "/" in folder or "\\" in folder:
             raise ValueError(f"{path}: {kind} has the path {folder!r:.80}, expected a folder beside this file.")
@@ -207,7 +207,7 @@ def _pooling(path):
     modes = modes_of(modes)
     for mode in modes:
         if mode not in FLAGS.values():
-            raise _refusal(path, f"pooling_mode is {mode!r}")
+            _refuse(path, f"pooling_mode is {mode!r}")
     return modes[0] if len(modes) == 1 else modes
 
 
@@ -219,19 +219,16 @@ def _checked(path, known):
         if value is None or (value is False and name not in known):
             continue
         if name not in known or (known[name] is not None and value not in known[name]):
-            raise _refusal(path, f"{name} is {value!r:.80}")
+            _refuse(path, f"{name} is {value!r:.80}")
     return settings
 
 
-def _refusal(path, what):
-    return ValueError(
-        f"{path}: {what}, which TextEmbedder does not support: its vectors would differ from the checkpoint's. To use "
-        "the checkpoint's encoder alone, give all of pooling, normalize and sequence_length."
+def _refuse(path, what, model="TextEmbedder", needed="all of pooling, normalize and sequence_length"):
+    raise ValueError(
+        f"{path}: {what}, which {model} does not support: it would give other numbers than the checkpoint's model. To "
+        f"use the encoder alone, give {needed}."
     )
 
 
-def _ranking_refusal(path, what):
-    return ValueError(
-        f"{path}: {what}, which Reranker does not support: its scores would differ from the checkpoint's. To use the "
-        "encoder and its logit alone, give both score_activation and sequence_length."
-    )
+def _refuse_ranking(path, what):
+    _refuse(path, what, "Reranker", "both score_activation and sequence_length")

@@ -72,16 +72,12 @@ def open_torch_file(path):
     path = pathlib.Path(path)
     try:
         opened = _open_zip(path) if zipfile.is_zipfile(path) else _open_old(path)
+        for name, tensor in opened.content.items():
+            _check(name, tensor, opened.sizes)
     # A damaged or hostile file can raise errors of any kind: of unpickling, of zip, missing arguments.
     except Exception as error:
         raise ValueError(f"{path} is not a file of tensors that can be read safely: {error}. {REMEDY}") from error
     content = opened.content
-    if not isinstance(content, dict) or not all(
-        isinstance(name, str) and isinstance(value, Tensor) for name, value in content.items()
-    ):
-        raise ValueError(f"{path} holds something other than a dict of tensors. {REMEDY}")
-    for name, tensor in content.items():
-        _check(path, name, tensor, opened.sizes)
 
     def read(name):
         (kind, key), offset, shape, strides = content[name]
@@ -98,11 +94,11 @@ def open_torch_file(path):
 def _open_zip(path):
     archive = zipfile.ZipFile(path)
     members = {info.filename.partition("/")[2]: info for info in archive.infolist()}
-    if any(info.compress_type or info.compress_size != info.file_size for info in members.values()):
-        # torch does not compress. A small compressed file could expand to any amount of memory.
-        raise ValueError("it is a compressed zip, which torch does not write")
-    if "byteorder" in members and archive.read(members["byteorder"]) != b"little":
-        raise ValueError("its numbers are big-endian")
+    # torch does not compress. A small compressed file could expand to any amount of memory.
+    is_compressed = any(info.compress_type or info.compress_size != info.file_size for info in members.values())
+    _refuse_if(is_compressed, "it is a compressed zip, which torch does not write")
+    is_big_endian = "byteorder" in members and archive.read(members["byteorder"]) != b"little"
+    _refuse_if(is_big_endian, "its numbers are big-endian")
     content = _describe(io.BytesIO(archive.read(members["data.pkl"])))
 
     def read(key):
@@ -116,8 +112,8 @@ def _open_old(path):
     """A file from before torch 1.6."""
     file = path.open("rb")
     magic, version, system = (_describe(file) for _ in range(3))
-    if magic != OLD_FORMAT or version != 1001 or not system["little_endian"]:
-        raise ValueError(f"torch did not write it, its version is {version}, not 1001, or it is big-endian")
+    is_other = magic != OLD_FORMAT or version != 1001 or not system["little_endian"]
+    _refuse_if(is_other, f"torch did not write it, its version is {version}, not 1001, or it is big-endian")
     content, keys = _describe(file), _describe(file)
     kinds = {tensor.storage.key: tensor.storage.kind for tensor in content.values()}
     begins, sizes = {}, {}
@@ -125,8 +121,7 @@ def _open_old(path):
         sizes[key] = int.from_bytes(file.read(8), "little") * BYTES[kinds[key]]
         begins[key] = file.tell()
         file.seek(sizes[key], io.SEEK_CUR)
-    if file.tell() > path.stat().st_size:
-        raise ValueError("it is truncated")
+    _refuse_if(file.tell() > path.stat().st_size, "it is truncated")
 
     def read(key):
         file.seek(begins[key])
@@ -141,23 +136,27 @@ def _describe(file):
     start = file.tell()
     for operation, _, position in pickletools.genops(file):
         # torch writes protocol 2. A later one can request more memory than the file fills.
-        if operation.proto > 4 or position - start > LARGEST_DESCRIPTION:
-            raise ValueError(f"its description of tensors is too long or uses {operation.name}")
+        is_bad = operation.proto > 4 or position - start > LARGEST_DESCRIPTION
+        _refuse_if(is_bad, f"its description of tensors is too long or uses {operation.name}")
     file.seek(start)
     return _Description(file).load()
 
 
-def _check(path, name, tensor, sizes):
-    """Raises ValueError unless every number of the tensor lies within what the file holds."""
+def _refuse_if(is_bad, what):
+    if is_bad:
+        raise ValueError(what)
+
+
+def _check(name, tensor, sizes):
+    """Raises ValueError unless it is a tensor, and every number of it lies within what the file holds."""
+    _refuse_if(not isinstance(name, str) or not isinstance(tensor, Tensor), "it holds something other than tensors")
     numbers = (tensor.offset, *tensor.shape, *tensor.strides)
-    if len(tensor.shape) != len(tensor.strides) or not all(type(n) is int and n >= 0 for n in numbers):
-        raise ValueError(f"{path} is damaged: {name} has the shape {tensor.shape} and the strides {tensor.strides}.")
+    is_bad = len(tensor.shape) != len(tensor.strides) or not all(type(n) is int and n >= 0 for n in numbers)
+    _refuse_if(is_bad, f"{name} has the shape {tensor.shape} and the strides {tensor.strides}")
     last = tensor.offset + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.strides, strict=True))
     held = sizes.get(tensor.storage.key, 0) // BYTES[tensor.storage.kind]
-    if 0 not in tensor.shape and last >= held:
-        raise ValueError(
-            f"{path} is damaged: {name} of shape {tensor.shape} needs {last + 1} numbers of a storage of {held}."
-        )
+    is_outside = 0 not in tensor.shape and last >= held
+    _refuse_if(is_outside, f"{name} of shape {tensor.shape} needs {last + 1} numbers of a storage of {held}")
 
 
 # The unpickler in Python: the one in C allocates as much memory as a number in the file asks for.
@@ -178,6 +177,6 @@ class _Description(pickle._Unpickler):
 
     def persistent_load(self, saved):
         is_storage = isinstance(saved, tuple) and len(saved) in (5, 6) and saved[0] == "storage"
-        if not is_storage or saved[1] not in BYTES or not isinstance(saved[2], str) or any(saved[5:]):
-            raise ValueError(f"it refers to {saved!r:.80}, which is not a storage of numbers: refused")
+        is_bad = not is_storage or saved[1] not in BYTES or not isinstance(saved[2], str) or any(saved[5:])
+        _refuse_if(is_bad, f"it refers to {saved!r:.80}, which is not a storage of numbers")
         return Storage(saved[1], saved[2])

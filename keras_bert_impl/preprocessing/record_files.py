@@ -68,10 +68,10 @@ class RecordReader:
         found = []
         while len(found) < count and (head := self._file.read(HEAD.size)):
             if len(head) < HEAD.size:
-                raise self._damaged()
+                self._refuse()
             length, checksum = HEAD.unpack(head)
             if checksum != _checksum_of_length(length):
-                raise self._damaged()
+                self._refuse()
             found.append(content(length))
         return found
 
@@ -79,14 +79,14 @@ class RecordReader:
         content = self._file.read(length + FOOT.size)
         record = content[:length]
         if len(content) < length + FOOT.size or FOOT.pack(_checksum(record)) != content[length:]:
-            raise self._damaged()
+            self._refuse()
         return record
 
     def _passed(self, length):
         self._file.seek(length + FOOT.size, os.SEEK_CUR)
 
-    def _damaged(self):
-        return DamagedRecords(f"{self.path} is damaged in the record before byte {self._file.tell():,}.")
+    def _refuse(self):
+        raise DamagedRecords(f"{self.path} is damaged in the record before byte {self._file.tell():,}.")
 
 
 def _checksum(content):

@@ -54,11 +54,6 @@ def test_rows_are_padded_to_a_multiple_of_32_and_cut_at_the_sequence_length(word
     assert rows["padding_mask"].sum() == min(words + 2, 70)
 
 
-def test_lists_of_different_lengths_are_refused(small_tokenizer):
-    with pytest.raises(ValueError, match="2 first texts but 1 second"):
-        rows_from_texts(small_tokenizer, ["a", "the"], ["a"])
-
-
 def test_a_sequence_without_room_for_text_is_refused(small_tokenizer):
     with pytest.raises(ValueError, match="sequence_length 3 leaves no room"):
         rows_from_texts(small_tokenizer, ["a"], ["a"], sequence_length=3)

@@ -210,14 +210,6 @@ def test_another_head_in_the_place_of_an_untrained_one_is_not_told_about_it(with
     assert "Not trained" not in card_of(tmp_path / "other")
 
 
-def test_a_list_of_untrained_heads_that_is_none_is_refused(saved, tmp_path):
-    saved("TextClassifier")
-    content = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**content, "untrained": "classifier"}))
-    with pytest.raises(ValueError, match="untrained is 'classifier', expected a list of the names of heads"):
-        kbi.TextClassifier.from_pretrained(tmp_path)
-
-
 def test_the_deviation_of_a_share_is_that_of_a_coin():
     assert model_card.deviation_of_share(0.8, 100) == pytest.approx(0.04)
 

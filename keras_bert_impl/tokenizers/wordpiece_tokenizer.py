@@ -172,7 +172,6 @@ class WordPieceTokenizer(Tokenizer):
             normalizer = tokenizer_json_reader.read_lowercase(steps_path)
         path = directory / "vocab.txt"
         vocabulary = read_vocabulary(path) if path.is_file() or in_steps is None else in_steps
-        agreed(directory, "tokens", path.name, in_steps, vocabulary)
         if lowercase is None:
             lowercase = agreed(directory, "lowercase", config_path.name, normalizer, config.get("do_lower_case"))
         if lowercase is None:
@@ -180,6 +179,7 @@ class WordPieceTokenizer(Tokenizer):
         _check_steps(config, lowercase, config_path)
         found = cls(vocabulary, lowercase)
         check_directory(found, directory)
+        agreed(directory, "tokens", path.name, in_steps, vocabulary)
         return found
 
     @classmethod

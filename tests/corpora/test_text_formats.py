@@ -64,10 +64,6 @@ def test_thai_lines_of_one_width_are_running_text(tmp_path):
     assert max(map(len, document.sentences)) < 70  # phrases: a whole paragraph would not fit into a row
 
 
-def test_thai_paragraphs_that_were_never_wrapped_are_running_text():
-    assert not has_sentence_per_line([" ".join(SENTENCES["th"])] * 3)
-
-
 def test_lines_without_full_stop_are_sentences_where_blank_lines_part_documents(tmp_path):
     write(tmp_path / "a.txt", TITLED)
     assert sentences_of(tmp_path) == [block.split("\n") for block in TITLED.strip().split("\n\n")]

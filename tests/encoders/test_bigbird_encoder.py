@@ -16,7 +16,6 @@ from tiers import every_backend, full_but, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks.flops import training_flops
-from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.families import count_parameters
 
@@ -208,15 +207,6 @@ def test_heads_over_one_encoder_share_its_layers_and_have_dense_layers_of_their_
     assert np.abs(after["sequence_output"] - before["sequence_output"]).max() > 1e-4
     again = classifier.encoder.for_task("choice")
     assert "pooled_output" in again.output and again.get_layer("block_0") is encoder.get_layer("block_0")
-
-
-def test_a_stacked_encoder_is_told_the_task():
-    def stacked(**options):
-        return StackedEncoder([kbi.BigBirdEncoder(CONFIG, **options)], bilstm_units=3)
-
-    with pytest.raises(ValueError, match=r"What a BigBird computes follows from the head, .* with task='text'"):
-        kbi.TextClassifier(stacked(), 2)
-    assert kbi.TextClassifier(stacked(task="text"), 2)
 
 
 def test_attention_of_a_head_s_encoder_is_that_of_one_built_to_return_it():

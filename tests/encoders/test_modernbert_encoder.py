@@ -127,19 +127,6 @@ def embedder(small_tokenizer):
     return kbi.TextEmbedder(kbi.ModernBertEncoder(config), tokenizer=small_tokenizer, sequence_length=48)
 
 
-@on("tensorflow")
-@pytest.mark.full
-def test_a_saved_model_gives_the_vectors_of_its_texts(embedder, tmp_path):
-    import tensorflow as tf
-
-    from keras_bert_impl.export import export_saved_model
-
-    export_saved_model(embedder, tmp_path / "exported")
-    served = tf.saved_model.load(str(tmp_path / "exported")).signatures["serving_default"]
-    (found,) = served(text=tf.constant(TEXTS)).values()
-    np.testing.assert_allclose(found, embedder.predict(TEXTS, verbose=0), atol=1e-5)
-
-
 @pytest.mark.full
 @on("torch", "tensorflow")
 @pytest.mark.parametrize("format_name", ["onnx", "openvino", "litert"])

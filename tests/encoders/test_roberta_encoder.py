@@ -31,13 +31,6 @@ def test_positions_are_those_of_transformers_wherever_the_padding_stands(config,
     np.testing.assert_allclose(found, outputs_of(theirs, rows)["last_hidden_state"], atol=1e-5)
 
 
-def test_segments_have_no_influence_where_there_is_one(config, rows):
-    encoder = kbi.RobertaEncoder(config)
-    other = {**rows, "segment_ids": 1 - rows["segment_ids"]}
-    first, second = (encoder.predict_on_batch(inputs)["sequence_output"] for inputs in (rows, other))
-    np.testing.assert_array_equal(first, second)
-
-
 def test_config_json_counts_the_rows_of_padding_with_the_positions(config, tmp_path):
     written = config.to_huggingface()
     assert (written["max_position_embeddings"], written["type_vocab_size"]) == (13, 1)

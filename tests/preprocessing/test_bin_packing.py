@@ -26,11 +26,6 @@ def test_the_longest_pairs_come_first_each_into_the_fullest_row_that_holds_it():
     assert assign_rows([1, 1, 1, 1], 3, 8) == [[0, 1, 2], [3]]
 
 
-def test_equally_long_pairs_keep_their_order():
-    fives, threes = ([[place, place + 2] for place in range(first, 40, 4)] for first in (0, 1))
-    assert assign_rows([5, 3] * 20, 10, 2) == fives + threes
-
-
 def test_no_row_has_more_than_the_most_pairs():
     assert assign_rows([1, 1, 1, 1, 1], 7, 2) == [[0, 1], [2, 3], [4]]
 

@@ -137,10 +137,12 @@ class DebertaV2Config(DistanceConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.max_distance - 1 <= self.num_buckets // 2:
+        half, is_even = self.num_buckets // 2, self.convolution and self.convolution % 2 == 0
+        if self.num_buckets % 2 or self.max_distance - 1 <= half or is_even:
             raise ValueError(
-                f"max_distance {self.max_distance} must be above {self.num_buckets // 2 + 1}: half of the "
-                f"{self.num_buckets} buckets hold one distance each, the others those beyond."
+                f"num_buckets {self.num_buckets}, max_distance {self.max_distance} and convolution {self.convolution}: "
+                f"expected an even number, one above {half + 1}, since half of the buckets hold one distance each and "
+                "the others those beyond, and 0 or an odd number."
             )
 
     @classmethod

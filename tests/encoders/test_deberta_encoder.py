@@ -123,7 +123,9 @@ def test_the_published_sizes():
         ({"pos_att_type": "c2p"}, "pos_att_type 'c2p' is not supported; expected p2c|c2p"),
         ({"position_buckets": None}, "lacks position_buckets, without which transformers computes another encoder"),
         ({"embedding_size": 9}, "embedding_size 9 is not supported; expected 15"),
-        ({"max_relative_positions": 4}, "max_distance 4 must be above 5"),
+        ({"max_relative_positions": 4}, "max_distance 4 and"),
+        ({"position_buckets": 7}, "num_buckets 7, "),
+        ({"conv_kernel_size": 4, "conv_act": "gelu"}, "convolution 4: "),
         ({"hidden_act": "relu"}, "activation 'relu'"),
     ],
 )

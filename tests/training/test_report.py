@@ -10,6 +10,7 @@ from made_tasks import write_lines
 from tiers import once
 
 from keras_bert_impl.checkpoints import CardFacts
+from keras_bert_impl.options.finetune import FinetuneConfig
 from keras_bert_impl.options.prepare_data import PrepareConfig
 from keras_bert_impl.options.pretrain import PretrainConfig
 from keras_bert_impl.training import finetuning, report
@@ -146,6 +147,15 @@ def test_masks_show_right_and_wrong_guesses(tmp_path):
     open_run(tmp_path, PretrainConfig(data="data", output="run"))
     report.write(tmp_path, "pretraining", CardFacts(), masks=[row])
     assert "the <ins>cat</ins> <del>&lt;i&gt;</del> (&lt;b&gt;)" in page_of(tmp_path)
+
+
+def test_a_fine_tuning_without_errors_shows_its_trials_and_the_paper(tmp_path):
+    open_run(tmp_path, FinetuneConfig(data="data", model="bert", output="run"))
+    metrics = {"task": "rte", "main_metric": "accuracy", "trials": {"seed_0": 0.5}, "mean": 0.5, "deviation": 0.125}
+    (tmp_path / "metrics.json").write_text(json.dumps(metrics))
+    report.write(tmp_path, "finetuning", CardFacts(), paper={"BERT-base": {"accuracy": 66.4}}, has_checkpoint=False)
+    page = page_of(tmp_path)
+    assert "seed_0" in page and "0.1250" in page and "66.4" in page and "Worst errors" not in page
 
 
 def test_the_report_of_prepared_data_has_its_counts(tmp_path):

@@ -80,8 +80,7 @@ def _encoded(path):
 
 
 def _rounded(figures, prefix=""):
-    found = {name.removeprefix(prefix): value for name, value in figures.items() if name.startswith(prefix)}
-    return [(name.replace("_", " "), f"{value:.4f}") for name, value in found.items()]
+    return [(name.removeprefix(prefix), f"{value:.4f}") for name, value in figures.items() if name.startswith(prefix)]
 
 
 def _cells(rows, part=None):

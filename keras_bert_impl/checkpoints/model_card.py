@@ -288,8 +288,9 @@ def _of_use(checkpoint, task, tokenizer, named, place):
         where = 'The programs run in the directory of this file; elsewhere, put its path in the place of `"."`.'
     sections = []
     for library in libraries:
-        kind = f"{library} with ids" if tokenizer is None and library != "KerasHub" else library
-        lines = "\n".join(PROGRAMS["libraries"][kind]).format(**values)
+        programs = PROGRAMS["libraries"]
+        of_ids = f"{library} with ids"  # which not every library has
+        lines = "\n".join(programs[of_ids if tokenizer is None and of_ids in programs else library]).format(**values)
         sections.append(f"### In {library}\n\n```python\n{lines}\n```")
     return "\n\n".join(["## How to use it", where, *sections, *notes])
 

@@ -64,7 +64,7 @@ class Distiller(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
         weights = {
             part: weight for part, weight in weights.items() if weight or (predicts_words and part == "masked_lm_loss")
         }
-        scores = "masked_lm_logits" if predicts_words and soft_targets == "masked" else "logits"
+        scores = {"all": "logits", "masked": "masked_lm_logits" if predicts_words else "logits"}[soft_targets]
         ours, theirs = (encoder_of(model).hidden_states() for model in (student, teacher))
         # Of the student, the embeddings and all layers, or the last one.
         layers = range(len(ours)) if hidden_state_weight else range(len(ours))[-1:] if cosine_weight else ()

@@ -7,6 +7,7 @@ counts as wrong in both cases, whatever its null odds, and is reported.
 
 import collections
 import functools
+import math
 
 from keras_bert_impl.models.span_answers import exact_match, normalize_answer, token_f1
 
@@ -102,6 +103,9 @@ def _odds_of(answers, predictions, null_odds):
     predicted = [key for key in answers if key in predictions]
     if null_odds is None:
         return dict.fromkeys(predicted, 0.0)
+    for key in predicted:
+        if not math.isfinite(null_odds[key]):
+            raise ValueError(f"The null odds of question {key} are {null_odds[key]}: they have no place in an order.")
     return {key: null_odds[key] for key in predicted}
 
 

@@ -27,10 +27,8 @@ def truncate_pairs(a, b, max_tokens, rule):
     Raises:
         tf.errors.InvalidArgumentError if the rule is "only_second" and a first segment alone is too long.
     """
-    if rule == "longest_first":
-        a_length, b_length = longest_first_lengths(a.row_lengths(), b.row_lengths(), max_tokens)
-    else:
-        a_length, b_length = _only_second_lengths(a.row_lengths(), b.row_lengths(), max_tokens)
+    lengths = {"longest_first": longest_first_lengths, "only_second": _only_second_lengths}[rule]
+    a_length, b_length = lengths(a.row_lengths(), b.row_lengths(), max_tokens)
     return _first_tokens(a, a_length), _first_tokens(b, b_length)
 
 

@@ -103,6 +103,13 @@ def test_a_question_without_prediction_does_not_end_the_search_for_the_threshold
     assert (found["best_exact"], found["best_exact_thresh"]) == (pytest.approx(200 / 3), 0.5)
 
 
+def test_null_odds_without_a_place_in_an_order_are_refused():
+    question = {"id": "q0", "question": "?", "answers": [], "is_impossible": True}
+    dataset = {"data": [{"paragraphs": [{"context": "a", "qas": [question]}]}]}
+    with pytest.raises(ValueError, match="null odds of question q0 are nan"):
+        squad_metrics.evaluate(dataset, {"q0": "a"}, {"q0": float("nan")})
+
+
 def test_without_null_odds_every_question_has_odds_of_zero():
     data = dataset_of({"q1": ["cat"], "q2": []}, {"q2"})
     answered, unanswered = (

@@ -155,7 +155,8 @@ class ClipsToGlobalNorm:
     def build(self, variables):
         if self.built:
             return
-        super().build(variables)
+        keras.optimizers.Optimizer.build(self, variables)  # without that of Adam or Lamb: the moments are our own
+        self.first_moments, self.second_moments = self.add_optimizer_variables(variables, ["momentum", "velocity"])
         self.gradient_norm = self.add_variable((), name="gradient_norm")
         self.first_bad_update = self.add_variable((), dtype="int32", name="first_bad_update")
         if isinstance(self._learning_rate, MovableDecay):  # saved and restored with the moments
@@ -280,7 +281,7 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
         # Once, not for each weight in each step, which torch computes one by one.
         self.are_short = [
             moment is not None and standardize_dtype(moment.dtype) != standardize_dtype(variable.dtype)
-            for moment, variable in zip(self._momentums, variables, strict=True)
+            for moment, variable in zip(self.first_moments, variables, strict=True)
         ]
 
     def _apply_weight_decay(self, variables):
@@ -304,8 +305,8 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
         index = self._get_variable_index(variable)
         return adamw.Update(
             variable,
-            self._momentums[index],
-            self._velocities[index],
+            self.first_moments[index],
+            self.second_moments[index],
             ops.cast(gradient, variable.dtype),
             step,
             learning_rate=learning_rate,
@@ -398,7 +399,7 @@ class BertLamb(ClipsToGlobalNorm, keras.optimizers.Lamb):
     def update_step(self, gradient, variable, learning_rate):
         rate, gradient = ops.cast(learning_rate, variable.dtype), ops.cast(gradient, variable.dtype)
         step, index = self.iterations + 1, self._get_variable_index(variable)
-        first, second = self._momentums[index], self._velocities[index]
+        first, second = self.first_moments[index], self.second_moments[index]
         self.assign_add(first, (gradient - first) * (1 - self.beta_1))
         self.assign_add(second, (ops.square(gradient) - second) * (1 - self.beta_2))
         corrected = second / adamw.missing(self.beta_2, step, variable.dtype)

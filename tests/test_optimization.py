@@ -234,7 +234,7 @@ def test_a_second_moment_of_bfloat16_falls_where_gradients_are_zero():
     optimizer = BertAdamW(0.0, beta_2=0.999, global_clipnorm=None, moments="bfloat16")
     weight = keras.Variable(np.zeros(500, "float32"), name="kernel")
     optimizer.build([weight])
-    second = optimizer._velocities[0]
+    second = optimizer.second_moments[0]
     second.assign(before := np.linspace(0.5, 2.0, 500))
     for _ in range(300):
         optimizer.apply([np.zeros(500, "float32")])
@@ -252,7 +252,9 @@ def test_moments_of_bfloat16_move_weights_of_float32_nearly_alike(kind):
         optimizer = kind.from_config(kind(1e-2, moments=moments).get_config())
         for gradient in gradients:
             optimizer.apply([gradient], [weight])
-        kinds = {keras.backend.standardize_dtype(each.dtype) for each in optimizer._momentums + optimizer._velocities}
+        kinds = {
+            keras.backend.standardize_dtype(each.dtype) for each in optimizer.first_moments + optimizer.second_moments
+        }
         assert kinds == {moments} and keras.backend.standardize_dtype(weight.dtype) == "float32"
         found[moments] = ops.convert_to_numpy(weight)
     difference = found["bfloat16"] - found["float32"]

@@ -223,7 +223,7 @@ def compile_step(model, devices, rows, phase, config):
     axes = {}
     if config.model_devices > 1:
         optimizer = model.optimizer
-        slots = zip(model.trainable_variables, optimizer._momentums, optimizer._velocities, strict=True)
+        slots = zip(model.trainable_variables, optimizer.first_moments, optimizer.second_moments, strict=True)
         for variable, *of_optimizer in slots:
             for one in (variable, *of_optimizer):
                 axes[id(one)] = axes_of_weight(variable, config.model_devices)

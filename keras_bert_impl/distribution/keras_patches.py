@@ -1,10 +1,8 @@
-"""Fixes of Keras for several devices and processes, applied only to the versions that they were tested with."""
+"""Fixes of Keras for several devices and processes; one device is trained by Keras as it is."""
 
 import functools
 
 import keras
-
-VERSIONS = ("3.15",)  # the versions whose trainer this was written for and tested with
 
 
 @functools.cache
@@ -16,12 +14,6 @@ def make_multi_worker_fit_work():
     import tensorflow as tf
     from keras.src.backend.tensorflow import trainer
 
-    if not keras.__version__.startswith(VERSIONS):
-        raise ValueError(
-            f"--distribution multi_worker works around a bug of Keras {VERSIONS[0]} (keras issue 20585) and was not "
-            f"tested with {keras.__version__}: install keras~={VERSIONS[0]}.0, or train with KERAS_BACKEND=jax and "
-            "--distribution data_parallel, in the same number of processes."
-        )
     reduce_per_replica = trainer.reduce_per_replica
     operations = {"auto": "MEAN", "mean": "MEAN", "sum": "SUM"}
 
@@ -37,13 +29,17 @@ def make_multi_worker_fit_work():
 @functools.cache
 def take_any_batch():
     """Makes Keras' trainer take batches that several devices cannot share evenly, and the first batch among them."""
-    if keras.__version__.startswith(VERSIONS):
-        patches = {
-            "tensorflow": (_build_from_a_share, _average_over_the_batch),
-            "jax": (_take_whole_batches, _compute_whole, _gather_predictions),
-        }
+    patches = {
+        "tensorflow": (_build_from_a_share, _average_over_the_batch),
+        "jax": (_take_whole_batches, _compute_whole, _gather_predictions),
+    }
+    try:
         for patch in patches.get(keras.backend.backend(), ()):
             patch()
+    except (AttributeError, ImportError) as error:
+        raise RuntimeError(
+            f"Several devices need names that Keras {keras.__version__} lacks ({error}): install keras~=3.15.0."
+        ) from error
 
 
 def _build_from_a_share():
@@ -89,20 +85,31 @@ def _average_over_the_batch():
 def _take_whole_batches():
     """Of several processes, Keras takes the arrays that each gives to `fit` for its part of them, and `predict` would
     return each row once for each process. Here arrays are whole, as lists of texts are, and only datasets are parts.
+
+    With a mesh, Keras copies each batch to the devices only when the step needs it; here one is copied ahead.
     """
     from keras.src.backend.jax import trainer
     from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 
     from keras_bert_impl.distribution.replicas import batch_of_all, check_same_batch
 
-    def distributed(self, distribution):
+    def distributed(self):
         for number, batch in enumerate(self.data_adapter.get_jax_iterator()):
             batch = batch_of_all(batch) if isinstance(self.data_adapter, ArrayDataAdapter) else batch
             if number == 0:
                 check_same_batch(batch)
             yield trainer._distribute_data(batch)
 
-    trainer.JAXEpochIterator._get_distributed_iterator = distributed
+    def one_ahead(self, distribution):
+        batches = distributed(self)
+        following = next(batches, None)
+        while following is not None:
+            batch, following = following, next(batches, None)
+            yield batch
+
+    if not hasattr(trainer.JAXEpochIterator, "_get_distributed_iterator"):
+        raise AttributeError("JAXEpochIterator._get_distributed_iterator")
+    trainer.JAXEpochIterator._get_distributed_iterator = one_ahead
 
 
 def _compute_whole():
@@ -145,26 +152,3 @@ def _gather_predictions():
         return keras.tree.map_structure(whole, outputs) if is_shared else outputs, others
 
     trainer.JAXTrainer.predict_step = whole_predict_step
-
-
-@functools.cache
-def look_ahead_in_meshes():
-    """Makes Keras start to copy the next batch to the devices of a JAX mesh before the present one is computed.
-
-    Without a mesh Keras' JAX trainer does so itself; with one, it copies each batch only when the step needs it, and
-    the devices wait. Another version of Keras is left as it is, since nothing but speed depends on this.
-    """
-    from keras.src.backend.jax import trainer
-
-    if not keras.__version__.startswith(VERSIONS):
-        return
-    copied_when_needed = trainer.JAXEpochIterator._get_distributed_iterator
-
-    def one_ahead(self, distribution):
-        batches = copied_when_needed(self, distribution)
-        following = next(batches, None)
-        while following is not None:
-            batch, following = following, next(batches, None)
-            yield batch
-
-    trainer.JAXEpochIterator._get_distributed_iterator = one_ahead

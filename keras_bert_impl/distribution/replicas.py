@@ -22,9 +22,10 @@ def in_scope_of_model(method):
 
     @functools.wraps(method)
     def call(model, *arguments, **options):
-        keras_patches.take_any_batch()
         strategy = getattr(model, "distribute_strategy", None)  # Keras' TensorFlow trainer has it
         with contextlib.nullcontext() if strategy is None else strategy.scope():
+            if is_shared():
+                keras_patches.take_any_batch()
             return method(model, *arguments, **options)
 
     return call

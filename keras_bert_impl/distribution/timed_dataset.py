@@ -18,7 +18,7 @@ def timed_dataset(dataset, timed):
         element_spec = dataset.element_spec
 
         def __init__(self):
-            super().__init__(dataset._variant_tensor)
+            super().__init__(tf.data.experimental.to_variant(dataset))
 
         def _inputs(self):
             return [dataset]

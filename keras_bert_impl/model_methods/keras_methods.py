@@ -38,12 +38,14 @@ class KerasMethodsMixin(CompilingMixin):
             with trained_weights.kept(self):
                 return super().fit(x, y, **arguments)
 
+    @in_scope_of_model
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", *further, **arguments):
         if "_use_cached_eval_dataset" not in arguments:  # within `fit` it is as silent as that
             self.says_compiling = verbose != 0
         with weights_given_back(self):
             return super().evaluate(self.taken(x), y, batch_size, verbose, *further, **arguments)
 
+    @in_scope_of_model
     def predict(self, x, batch_size=None, verbose="auto", *further, **arguments):
         self.says_compiling = verbose != 0
         with weights_given_back(self):

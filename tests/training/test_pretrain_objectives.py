@@ -50,7 +50,7 @@ def test_the_figures_of_the_checkpoint_with_which_a_run_begins_are_printed(prepa
     train(data, tmp_path / "first")
     train(data, tmp_path / "on", init=str(tmp_path / "first" / "encoder"), learning_rate=0.0)
     printed = capsys.readouterr().out
-    figures = [line for line in printed.splitlines() if line.strip().startswith("this model")]
+    figures = [line for line in printed.splitlines() if line.startswith("  held-out text: masked lm perplexity")]
     assert len(figures) == 3 and len(set(figures)) == 1  # at the end of the first, before and after the second
     assert printed.index("before the first step") < printed.rindex("Round 1")
 

@@ -37,7 +37,7 @@ def devices(options):
     from keras_bert_impl import distribution
     from keras_bert_impl.callbacks.flops import matrix_product_ceiling, published_peak
     from keras_bert_impl.distribution import hardware
-    from keras_bert_impl.training.runs import versions
+    from keras_bert_training.runs import versions
 
     kind = hardware.device_kind()
     larger = {"size": 8192, "chained": 16} if kind != "cpu" else {}

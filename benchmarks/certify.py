@@ -28,7 +28,7 @@ def largest_difference(directory):
     from reference_models import open_in_transformers
 
     from keras_bert_impl.checkpoints import open_checkpoint
-    from keras_bert_impl.commands.export import LOADERS, choose_task
+    from keras_bert_training.commands.export import LOADERS, choose_task
 
     checkpoint, task = open_checkpoint(directory), choose_task(directory)
     model, theirs = LOADERS[task](directory), open_in_transformers(checkpoint.architecture, directory)
@@ -43,7 +43,7 @@ def largest_difference(directory):
 
 def rows_of(task, tokenizer, texts, length):
     """The inputs of a task: single texts, pairs, or two choices for each text."""
-    from keras_bert_impl.tokenizers.rows import ids_from_texts, pack_rows
+    from keras_bert_impl.text.tokenizers.rows import ids_from_texts, pack_rows
 
     pairs = {
         "answer": (["Where is it?"] * len(texts), texts),

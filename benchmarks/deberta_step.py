@@ -39,7 +39,7 @@ def our_model(config, precision, jit, gathers=False):
     import keras
 
     from keras_bert_impl import DebertaV2Encoder, Pretrainer
-    from keras_bert_impl.families import deberta
+    from keras_bert_impl.encoders import deberta
     from keras_bert_impl.optimization import BertAdamW
 
     if gathers:

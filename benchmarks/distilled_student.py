@@ -17,10 +17,10 @@ import numpy as np
 
 import keras_bert_impl as kbi
 from keras_bert_impl.models.student import copy_layers, student_config
-from keras_bert_impl.tasks.scores import regression_scores
-from keras_bert_impl.tasks.tables import BadRows
-from keras_bert_impl.training import data_preparation, distillation, pretraining
-from keras_bert_impl.training.finetuning_task import TASKS
+from keras_bert_training import data_preparation, distillation, pretraining
+from keras_bert_training.finetuning_task import TASKS
+from keras_bert_training.tasks.scores import regression_scores
+from keras_bert_training.tasks.tables import BadRows
 
 
 def write_student(teacher, num_layers, directory):

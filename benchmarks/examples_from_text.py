@@ -24,7 +24,7 @@ COPIES = 9
 @functools.cache
 def corpus():
     """A directory with copies of the default corpus: one sentence per line, a blank line between documents."""
-    from keras_bert_impl.corpora import PythonDocsCorpus
+    from keras_bert_impl.text.corpora import PythonDocsCorpus
 
     directory = pathlib.Path(tempfile.mkdtemp(prefix="keras_bert_impl_"))
     text = "\n\n".join("\n".join(document.sentences) for document in PythonDocsCorpus())
@@ -35,7 +35,7 @@ def corpus():
 
 def our_command(text, output):
     options = ["--input", str(text), "--vocab", f"{checkpoint()}/vocab.txt", "--static_masks", "--output", str(output)]
-    return [sys.executable, "-m", "keras_bert_impl", "prepare-data", *options]
+    return [sys.executable, "-m", "keras_bert_training", "prepare-data", *options]
 
 
 def their_command(text, output):

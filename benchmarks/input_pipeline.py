@@ -28,8 +28,8 @@ STEPS = {1: 256, 64: 1024}  # by the number of processes: more than a reader rea
 
 
 def readers():
-    from keras_bert_impl.preprocessing.numpy_data import TrainingBatches
-    from keras_bert_impl.preprocessing.tf_data import read_training_data
+    from keras_bert_impl.preprocessing.graphs.tf_data import read_training_data
+    from keras_bert_impl.text.rows.numpy_data import TrainingBatches
 
     return {
         "tf.data": lambda data, part: data.read_with(

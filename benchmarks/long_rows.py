@@ -44,7 +44,7 @@ def steps_of(family, length):
     import keras
 
     from keras_bert_impl import Pretrainer
-    from keras_bert_impl.families import build_encoder
+    from keras_bert_impl.encoders import build_encoder
     from keras_bert_impl.optimization import BertAdamW
     from pretraining_step import batch
 

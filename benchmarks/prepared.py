@@ -6,10 +6,10 @@ import sys
 
 def prepared(directory, length, packed, batch_size):
     """The PretrainingData of rows of `length` tokens, which are prepared in `directory` if they are not there yet."""
-    command = [sys.executable, "-m", "keras_bert_impl", "prepare-data", "--output", str(directory)]
+    command = [sys.executable, "-m", "keras_bert_training", "prepare-data", "--output", str(directory)]
     command += ["--sequence_length", str(length), *(["--packed"] if packed else [])]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    from keras_bert_impl.training.pretraining import PretrainConfig
-    from keras_bert_impl.training.pretraining_data import PretrainingData
+    from keras_bert_training.pretraining import PretrainConfig
+    from keras_bert_training.pretraining_data import PretrainingData
 
     return PretrainingData(PretrainConfig(data=str(directory), output="", batch_size=batch_size))

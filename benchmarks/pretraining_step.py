@@ -127,7 +127,7 @@ def measure(setting, warm=4, steps=12):
 
 def case():
     from keras_bert_impl.callbacks.flops import training_flops
-    from keras_bert_impl.families import skeleton
+    from keras_bert_impl.encoders import skeleton
 
     # JAX always compiles; on torch "compiled" is torch.compile, which fails in Keras' trainer.
     ways = [("tensorflow", False), ("tensorflow", True), ("jax", True), ("torch", False)]

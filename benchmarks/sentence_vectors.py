@@ -28,7 +28,7 @@ def checkpoint():
 
 @functools.cache
 def texts():
-    from keras_bert_impl.corpora import PythonDocsCorpus
+    from keras_bert_impl.text.corpora import PythonDocsCorpus
 
     random = np.random.default_rng(0)
     documents = [document.sentences for document in PythonDocsCorpus() if len(document.sentences) > 8]
@@ -74,8 +74,8 @@ def flops_of_text(directory, passages, length):
     """
     from keras_bert_impl import BertConfig, WordPieceTokenizer
     from keras_bert_impl.callbacks.flops import training_flops
-    from keras_bert_impl.families import skeleton
-    from keras_bert_impl.tokenizers.rows import ids_from_texts
+    from keras_bert_impl.encoders import skeleton
+    from keras_bert_impl.text.tokenizers.rows import ids_from_texts
 
     encoder = skeleton(BertConfig.from_huggingface(f"{directory}/config.json"))
     ids, _, _ = ids_from_texts(WordPieceTokenizer.from_pretrained(directory), passages, sequence_length=length)

@@ -105,7 +105,7 @@ def write_checkpoint(directory, size="minilm"):
 
 def texts(kind):
     """Passages of the default corpus, of consecutive sentences, within the lengths of a kind; "mixed" alternates."""
-    from keras_bert_impl.corpora import PythonDocsCorpus
+    from keras_bert_impl.text.corpora import PythonDocsCorpus
 
     if kind == "mixed":
         return [text for pair in zip(texts("short"), texts("long"), strict=True) for text in pair]
@@ -158,8 +158,8 @@ def serve_with_tensorflow_batching(checkpoint, port, milliseconds=5):
 
     import tensorflow as tf
 
-    from keras_bert_impl.commands import serve
-    from keras_bert_impl.serving.models import ServedModel
+    from keras_bert_serving.models import ServedModel
+    from keras_bert_training.commands import serve
 
     directory = f"{checkpoint}/served"
     loaded = tf.saved_model.load(f"{directory}/1")
@@ -197,7 +197,7 @@ def serve_with_ray(checkpoint, port):
     import ray
     from ray import serve
 
-    from keras_bert_impl.serving.ray_app import Arguments, Replica
+    from keras_bert_serving.ray_app import Arguments, Replica
 
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     serve.start(http_options={"host": "0.0.0.0", "port": port})

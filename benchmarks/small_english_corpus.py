@@ -25,7 +25,7 @@ FORMS["adv"] = FORMS["adj"]
 
 def docstrings():
     """Documents of the packages, each a list of sentences."""
-    from keras_bert_impl.corpora import PythonDocsCorpus
+    from keras_bert_impl.text.corpora import PythonDocsCorpus
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # which names the packages that are not installed

@@ -16,14 +16,14 @@ BATCH, REPEATS = 256, 5
 
 
 def sentences():
-    from keras_bert_impl.corpora import PythonDocsCorpus
+    from keras_bert_impl.text.corpora import PythonDocsCorpus
 
     return [sentence for document in PythonDocsCorpus() for sentence in document.sentences]
 
 
 def our_tokenizer():
     from keras_bert_impl import WordPieceTokenizer
-    from keras_bert_impl.text_graphs.wordpiece import WordPiece
+    from keras_bert_impl.preprocessing.graphs.wordpiece import WordPiece
 
     return WordPiece(WordPieceTokenizer.from_pretrained(checkpoint()))
 

@@ -37,7 +37,7 @@ def our_model(arguments):
     import keras
 
     from keras_bert_impl import Pretrainer
-    from keras_bert_impl.families import build_encoder
+    from keras_bert_impl.encoders import build_encoder
     from keras_bert_impl.optimization import BertAdamW
 
     encoder = build_encoder(config_of(arguments), dtype=keras.dtype_policies.get("mixed_bfloat16"))
@@ -49,7 +49,7 @@ def our_model(arguments):
 def gathering_model(arguments):
     """Ours of a DeBERTa with an index for each product of a distance."""
     import deberta_step
-    from keras_bert_impl.families import deberta
+    from keras_bert_impl.encoders import deberta
 
     deberta.at_distances = deberta_step.by_gather
     return our_model(arguments)
@@ -100,8 +100,8 @@ def lowered_step(arguments):
     import numpy as np
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-    from keras_bert_impl.commands.plan_tpu import devices_of
     from keras_bert_impl.kernels import attention
+    from keras_bert_training.commands.plan_tpu import devices_of
 
     model = SIDES[arguments.side](arguments)
     model.optimizer.build(model.trainable_variables)
@@ -131,7 +131,7 @@ def lowered_step(arguments):
 
 def figures_of(compiled, arguments):
     """The compiler's figures of one chip, and the times that they take at published rates."""
-    from keras_bert_impl.commands.plan_tpu import CHIPS
+    from keras_bert_training.commands.plan_tpu import CHIPS
 
     chip = CHIPS[arguments.topology.split(":")[0]]
     memory, cost = compiled.memory_analysis(), compiled.cost_analysis()
@@ -161,7 +161,7 @@ def main():
     parser.add_argument("--groups", type=int, default=0, help="how many parts of the model to list, by bytes moved")
     parser.add_argument("--program", help="file to write the compiled program's text to")
     arguments = parser.parse_args()
-    from keras_bert_impl.commands.compiled_program import moved_by_group, text_of
+    from keras_bert_training.commands.compiled_program import moved_by_group, text_of
 
     start = time.monotonic()
     compiled = lowered_step(arguments).compile()

@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path[:0] = [str(HERE), *(str(HERE.parent / place) for place in (".", "training", "serving"))]
 
 import reference  # noqa: E402
 
@@ -26,7 +26,7 @@ include_patterns = [
     "docs/**",
     "notebooks/*.ipynb",
     "tpu/README.md",
-    "deploy/README.md",
+    "serving/deploy/README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
 ]
@@ -38,7 +38,7 @@ myst_links_external_new_tab = True
 # `notebooks/run.py` executes the notebooks, before this and only if they have changed.
 nb_execution_mode = "off"
 nb_merge_streams = True
-nitpick_ignore_regex = [("py:class", r"(?!keras_bert_impl\.).*")]  # Keras' own, and words that napoleon takes for types
+nitpick_ignore_regex = [("py:class", r"(?!keras_bert_).*")]  # Keras' own, and words that napoleon takes for types
 
 default_role = "code"
 toc_object_entries_show_parents = "hide"

@@ -16,7 +16,7 @@ MODULES = {
     # page: (title, what it is about, where the names are from)
     "models": ("Models", "A head over an encoder, fitted on texts and asked in words.", ["models"]),
     "encoders": ("Encoders", "The families: a configuration and an encoder each.", [""]),
-    "text": ("Text", "Text files as documents of sentences, and texts as ids.", ["tokenizers", "corpora"]),
+    "text": ("Text", "Text files as documents of sentences, and texts as ids.", ["text.tokenizers", "text.corpora"]),
     "checkpoints": ("Checkpoints", "What `from_pretrained` and `save_pretrained` use.", ["checkpoints"]),
     "training": (
         "Training",
@@ -27,7 +27,7 @@ MODULES = {
             "metrics",
             "embedding_losses",
             "embedding_metrics",
-            "tasks.ranking_scores:ranking_scores",
+            "keras_bert_training.tasks.ranking_scores:ranking_scores",
         ],
     ),
     "callbacks": ("Callbacks", "For the `fit` of every model; [the guide](../callbacks.md).", ["callbacks"]),
@@ -37,7 +37,7 @@ MODULES = {
     "data": (
         "Pre-training data",
         "Rows in files and batches of them, as `keras-bert prepare-data` writes and `pretrain` reads them.",
-        ["features", "preprocessing.numpy_data:TrainingBatches", "preprocessing.tf_data:read_training_data"],
+        ["features", "text.rows.numpy_data:TrainingBatches", "preprocessing.graphs.tf_data:read_training_data"],
     ),
     "distribution": (
         "Distribution",
@@ -47,9 +47,14 @@ MODULES = {
     "serving": (
         "Serving",
         "The server as an application of Ray Serve; [the guide](../server.md).",
-        ["serving.ray_app:app"],
+        ["keras_bert_serving.ray_app:app"],
     ),
 }
+
+
+def full_name(module):
+    """The name of a module, which stands above without the library's, "keras_bert_impl"."""
+    return module if module.startswith("keras_bert_") else f"keras_bert_impl.{module}".rstrip(".")
 
 
 def public_names(module):
@@ -58,7 +63,7 @@ def public_names(module):
     module, _, name = module.partition(":")
     if name:
         return [name]
-    found = importlib.import_module(f"keras_bert_impl.{module}".rstrip("."))
+    found = importlib.import_module(full_name(module))
     if hasattr(found, "__all__"):
         kinds = {name: getattr(found, name) for name in found.__all__}
         return [name for name, value in kinds.items() if inspect.isclass(value) or inspect.isroutine(value)]
@@ -83,7 +88,7 @@ def entries(page):
                 if name not in elsewhere:
                     listed.append(f"keras_bert_impl.{name}")
             elif name not in kbi.__all__:
-                listed.append(f"keras_bert_impl.{module.partition(':')[0]}.{name}")
+                listed.append(f"{full_name(module.partition(':')[0])}.{name}")
             elif name in elsewhere:
                 listed.append(f"keras_bert_impl.{name}")
     return listed
@@ -153,7 +158,7 @@ def is_foreign(app, what, name, member, skip, options):
         return True
     found = getattr(member, "fget", member)
     found = inspect.unwrap(getattr(found, "__func__", found))
-    is_ours = (getattr(found, "__module__", None) or "").startswith("keras_bert_impl")
+    is_ours = (getattr(found, "__module__", None) or "").startswith("keras_bert_")
     return skip or not (is_ours and getattr(found, "__doc__", None))
 
 
@@ -179,11 +184,11 @@ def page_of(page):
 
 def command_line():
     """The text of the page of the command line: what each command prints for --help."""
-    from keras_bert_impl.cli import COMMANDS
+    from keras_bert_training.cli import COMMANDS
 
     text = "# Command line\n\n`keras-bert COMMAND --help` prints the same.\n"
     for name, command in COMMANDS.items():
-        asked = [sys.executable, "-m", "keras_bert_impl", name, "--help"]
+        asked = [sys.executable, "-m", "keras_bert_training", name, "--help"]
         shown = subprocess.run(
             asked, env={**os.environ, "COLUMNS": "84"}, check=True, capture_output=True, text=True, cwd=ROOT
         ).stdout

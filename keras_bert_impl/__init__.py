@@ -14,7 +14,6 @@ if typing.TYPE_CHECKING:
     from keras_bert_impl import (
         callbacks,
         checkpoints,
-        corpora,
         embedding_losses,
         embedding_metrics,
         export,
@@ -24,22 +23,21 @@ if typing.TYPE_CHECKING:
         models,
         optimization,
         plots,
-        tokenizers,
     )
     from keras_bert_impl.checkpoints import encoder_from_pretrained, push_to_hub
-    from keras_bert_impl.families.albert import AlbertConfig, AlbertEncoder
-    from keras_bert_impl.families.bert import BertConfig, BertEncoder
-    from keras_bert_impl.families.bigbird import BigBirdConfig, BigBirdEncoder
-    from keras_bert_impl.families.deberta import DebertaV2Config, DebertaV2Encoder
-    from keras_bert_impl.families.deberta_v1 import DebertaConfig, DebertaEncoder
-    from keras_bert_impl.families.distilbert import DistilBertConfig, DistilBertEncoder
-    from keras_bert_impl.families.electra import ElectraConfig, ElectraEncoder
-    from keras_bert_impl.families.ernie import ErnieConfig, ErnieEncoder
-    from keras_bert_impl.families.longformer import LongformerConfig, LongformerEncoder
-    from keras_bert_impl.families.modernbert import ModernBertConfig, ModernBertEncoder
-    from keras_bert_impl.families.mpnet import MPNetConfig, MPNetEncoder
-    from keras_bert_impl.families.roberta import RobertaConfig, RobertaEncoder, XLMRobertaConfig, XLMRobertaEncoder
-    from keras_bert_impl.families.xlnet import XLNetConfig, XLNetEncoder
+    from keras_bert_impl.encoders.albert import AlbertConfig, AlbertEncoder
+    from keras_bert_impl.encoders.bert import BertConfig, BertEncoder
+    from keras_bert_impl.encoders.bigbird import BigBirdConfig, BigBirdEncoder
+    from keras_bert_impl.encoders.deberta import DebertaV2Config, DebertaV2Encoder
+    from keras_bert_impl.encoders.deberta_v1 import DebertaConfig, DebertaEncoder
+    from keras_bert_impl.encoders.distilbert import DistilBertConfig, DistilBertEncoder
+    from keras_bert_impl.encoders.electra import ElectraConfig, ElectraEncoder
+    from keras_bert_impl.encoders.ernie import ErnieConfig, ErnieEncoder
+    from keras_bert_impl.encoders.longformer import LongformerConfig, LongformerEncoder
+    from keras_bert_impl.encoders.modernbert import ModernBertConfig, ModernBertEncoder
+    from keras_bert_impl.encoders.mpnet import MPNetConfig, MPNetEncoder
+    from keras_bert_impl.encoders.roberta import RobertaConfig, RobertaEncoder, XLMRobertaConfig, XLMRobertaEncoder
+    from keras_bert_impl.encoders.xlnet import XLNetConfig, XLNetEncoder
     from keras_bert_impl.models import (
         Distiller,
         ElectraPretrainer,
@@ -56,7 +54,11 @@ if typing.TYPE_CHECKING:
         TextRegressor,
         TokenClassifier,
     )
-    from keras_bert_impl.tokenizers import (
+    from keras_bert_impl.text import (
+        corpora,
+        tokenizers,
+    )
+    from keras_bert_impl.text.tokenizers import (
         AlbertTokenizer,
         BigBirdTokenizer,
         BytePairTokenizer,
@@ -88,7 +90,7 @@ __all__ = sorted([*PLACES, "__version__"])
 def __getattr__(name):
     if name not in PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if PLACES[name].rpartition(".")[2] not in ("corpora", "tokenizers"):  # which need no Keras
+    if not PLACES[name].startswith(f"{__name__}.text"):  # which needs no Keras
         _register_classes()
     module = importlib.import_module(PLACES[name])
     return module if PLACES[name] == f"{__name__}.{name}" else getattr(module, name)

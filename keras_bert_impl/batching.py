@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl.distribution import batch_of_all, outputs_of_batch
-from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, ids_from_texts, pack_rows
+from keras_bert_impl.text.tokenizers.rows import ROW_MULTIPLE, ids_from_texts, pack_rows
 
 
 @dataclasses.dataclass

@@ -21,7 +21,7 @@ from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
 
 from keras_bert_impl.kernels.gradients import gradient
 from keras_bert_impl.models import TextClassifier, TextRegressor
-from keras_bert_impl.natural_data.texts import to_strings
+from keras_bert_impl.preprocessing.texts import to_strings
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#F0E442")
 MARKERS = "osD^vPX*"

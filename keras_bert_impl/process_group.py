@@ -5,28 +5,22 @@ it a backend, takes longer than preparing some 50 MB of text.
 """
 
 import contextlib
-import sys
+
+# The module `keras_bert_impl.distribution`, once it is imported.
+group = None
 
 
 def is_chief():
     """Whether this process is the one that prints and writes."""
-    return (group := _group()) is None or group.is_chief()
+    return group is None or group.is_chief()
 
 
 def failing_together():
     """A context as `distribution.failing_together`: if one process fails within it, all end with an error."""
-    return contextlib.nullcontext() if (group := _group()) is None else group.failing_together()
+    return contextlib.nullcontext() if group is None else group.failing_together()
 
 
 def check_shared(directory):
     """As `distribution.check_shared`: raises ValueError unless all processes see this directory."""
-    if (group := _group()) is not None:
+    if group is not None:
         group.check_shared(directory)
-
-
-def _group():
-    if "keras" not in sys.modules:
-        return None
-    from keras_bert_impl import distribution
-
-    return distribution

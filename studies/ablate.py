@@ -25,13 +25,13 @@ import yaml
 import ablation_table
 from corpus_tasks import make_tasks
 from keras_bert_impl.console import say
-from keras_bert_impl.options.rules import check_options
-from keras_bert_impl.training import data_preparation, finetuning, pretraining
-from keras_bert_impl.training.data_preparation import PrepareConfig
-from keras_bert_impl.training.finetuning import FinetuneConfig
-from keras_bert_impl.training.finetuning_task import find_task
-from keras_bert_impl.training.pretraining import PretrainConfig
-from keras_bert_impl.training.runs import main
+from keras_bert_training import data_preparation, finetuning, pretraining
+from keras_bert_training.data_preparation import PrepareConfig
+from keras_bert_training.finetuning import FinetuneConfig
+from keras_bert_training.finetuning_task import find_task
+from keras_bert_training.options.rules import check_options
+from keras_bert_training.pretraining import PretrainConfig
+from keras_bert_training.runs import main
 
 HERE = pathlib.Path(__file__).parent
 ROUNDS = 5  # of a pre-training run, unless the recipe or the shares of the steps say otherwise

@@ -15,7 +15,7 @@ import re
 
 import numpy as np
 
-from keras_bert_impl.corpora import open_corpus, split_of
+from keras_bert_impl.text.corpora import open_corpus, split_of
 
 WORDS = re.compile(r"\w+|[^\w\s]")
 SENTENCE_WORDS = (5, 30)

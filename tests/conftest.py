@@ -111,7 +111,7 @@ def small_batch():
 @pytest.fixture(scope="session")
 def text_folder(tmp_path_factory):
     """Two files of real text, keras.txt and numpy.txt, sixty documents each."""
-    from keras_bert_impl.corpora import PythonDocsCorpus
+    from keras_bert_impl.text.corpora import PythonDocsCorpus
 
     folder = tmp_path_factory.mktemp("text")
     for package in ("keras", "numpy"):
@@ -124,7 +124,7 @@ def text_folder(tmp_path_factory):
 @pytest.fixture
 def command(monkeypatch):
     """Calls a script's main with these arguments, as the shell does; returns the message it exits with, or None."""
-    from keras_bert_impl.training.runs import main
+    from keras_bert_training.runs import main
 
     def call(config_class, run, *arguments):
         monkeypatch.setattr("sys.argv", ["script.py", *map(str, arguments)])
@@ -152,7 +152,7 @@ def bucket(tmp_path):
 @pytest.fixture
 def without_chips(monkeypatch):
     """The TPU compiler as `keras-bert plan-tpu` starts it: without the lock that other processes would miss."""
-    from keras_bert_impl.cli import WITHOUT_CHIPS
+    from keras_bert_training.cli import WITHOUT_CHIPS
 
     for name, value in WITHOUT_CHIPS.items():
         monkeypatch.setenv(name, value)

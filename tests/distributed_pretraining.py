@@ -21,7 +21,7 @@ import stand_in_bucket
 
 from keras_bert_impl import distribution
 from keras_bert_impl.callbacks import stop_on_bad_loss
-from keras_bert_impl.training import pretraining, pretraining_report
+from keras_bert_training import pretraining, pretraining_report
 
 
 def main():

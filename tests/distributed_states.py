@@ -24,10 +24,10 @@ import stand_in_bucket
 
 from keras_bert_impl import BertConfig, BertEncoder, Pretrainer, distribution
 from keras_bert_impl.callbacks import ExactResume
-from keras_bert_impl.model_methods.resumed_fit import ResumedFit
+from keras_bert_impl.callbacks.saved_states import variables_of
+from keras_bert_impl.callbacks.step_data import FunctionSteps
+from keras_bert_impl.encoders.resumed_fit import ResumedFit
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.resume.saved_states import variables_of
-from keras_bert_impl.resume.step_data import FunctionSteps
 
 ROWS, LENGTH, PREDICTIONS, VOCABULARY, STEPS_PER_EPOCH = 4, 8, 2, 32, 3
 

@@ -7,8 +7,8 @@ import unicodedata
 
 from google_tokenization import basic_tokenize
 
-from keras_bert_impl.tokenizers import google_characters
-from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
+from keras_bert_impl.text.tokenizers import google_characters
+from keras_bert_impl.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
 HOSTILE_TEXTS = [
     "",

@@ -5,8 +5,8 @@ import pathlib
 import numpy as np
 import pytest
 
-from keras_bert_impl.resume.saved_states import TrainingState
-from keras_bert_impl.training import data_preparation, pretraining
+from keras_bert_impl.callbacks.saved_states import TrainingState
+from keras_bert_training import data_preparation, pretraining
 
 SENTENCES = ("The cat sat on the mat.", "A dog ran in the rain.", "It was a good day, red and blue.", "The mat is wet.")
 

@@ -4,7 +4,7 @@ import keras
 from conftest import WORDS
 
 import keras_bert_impl as kbi
-from keras_bert_impl.training import finetuning
+from keras_bert_training import finetuning
 
 
 def write_checkpoint(path):

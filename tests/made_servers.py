@@ -11,8 +11,8 @@ import urllib.request
 import tensorflow as tf
 import uvloop
 
-from keras_bert_impl.commands import serve
-from keras_bert_impl.serving.models import ServedModel
+from keras_bert_serving.models import ServedModel
+from keras_bert_training.commands import serve
 
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 QUICK = {"port": 0, "grpc_port": 0, "log_requests": False}

@@ -6,8 +6,8 @@ import numpy as np
 from conftest import WORDS
 
 from keras_bert_impl import WordPieceTokenizer
-from keras_bert_impl.corpora import Document
-from keras_bert_impl.preprocessing.ragged import Ragged
+from keras_bert_impl.text.corpora import Document
+from keras_bert_impl.text.rows.ragged import Ragged
 
 TOKENIZER = WordPieceTokenizer(WORDS)
 

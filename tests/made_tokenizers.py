@@ -3,7 +3,7 @@
 import functools
 import io
 
-from keras_bert_impl.tokenizers import (
+from keras_bert_impl.text.tokenizers import (
     AlbertTokenizer,
     BigBirdTokenizer,
     BytePairTokenizer,
@@ -16,11 +16,11 @@ from keras_bert_impl.tokenizers import (
     learn_byte_pairs,
     learn_sentence_pieces,
 )
-from keras_bert_impl.tokenizers.byte_pair_vocabulary import DEBERTA, MODERNBERT
-from keras_bert_impl.tokenizers.sentence_piece_file import CONTROL as CONTROL_PIECE
-from keras_bert_impl.tokenizers.sentence_piece_file import NORMAL, UNKNOWN, USER_DEFINED, _encoded_model
-from keras_bert_impl.tokenizers.sentence_piece_model import BIGBIRD, XLNET
-from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
+from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import DEBERTA, MODERNBERT
+from keras_bert_impl.text.tokenizers.sentence_piece_file import CONTROL as CONTROL_PIECE
+from keras_bert_impl.text.tokenizers.sentence_piece_file import NORMAL, UNKNOWN, USER_DEFINED, _encoded_model
+from keras_bert_impl.text.tokenizers.sentence_piece_model import BIGBIRD, XLNET
+from keras_bert_impl.text.tokenizers.sentence_piece_tokenizer import prepare
 
 CONTROL = ("PAD", "CLS", "SEP", "UNK")
 SENTENCES = [
@@ -152,7 +152,7 @@ def tokenizer_of_transformers(tokenizer):
     build it."""
     import transformers
 
-    from keras_bert_impl.tokenizers.sentence_piece_model import character_map
+    from keras_bert_impl.text.tokenizers.sentence_piece_model import character_map
 
     scores = [
         score - 100 * tokenizer.is_cut_again(token)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_bert_impl.families import FAMILIES
+from keras_bert_impl.encoders import FAMILIES
 
 
 def random_model(class_name, config, directory, deviation=0.2, **their_fields):

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert_impl import BertConfig, BertEncoder, Pretrainer, embedding_losses, losses
-from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
+from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 
 random = np.random.default_rng(0)
 X = random.normal(size=(19, 5)).astype("float32")

@@ -8,7 +8,7 @@ from conftest import revealing_config
 from documentation import ROOT, commands, indented_blocks, python_blocks
 
 import keras_bert_impl as kbi
-from keras_bert_impl.cli import main
+from keras_bert_training.cli import main
 
 PAGE = "docs/cards.md"
 

@@ -13,9 +13,9 @@ import pytest
 from documentation import ROOT, python_blocks
 from tiers import full_on, on, once
 
-from keras_bert_impl import cli, startup
-from keras_bert_impl.options.ask import AskConfig
-from keras_bert_impl.training import runs
+from keras_bert_impl import startup
+from keras_bert_training import cli, runs
+from keras_bert_training.options.ask import AskConfig
 
 
 @dataclasses.dataclass
@@ -35,7 +35,7 @@ def test_every_command_is_there_and_explains_each_of_its_options(capsys, monkeyp
     monkeypatch.setattr(cli, "COMMANDS", {n: c for n, c in cli.COMMANDS.items() if n != "plan-tpu"})
     for name, command in cli.COMMANDS.items():
         assert f"  {name} " in cli.overview()
-        module = importlib.import_module(f"keras_bert_impl.options.{name.replace('-', '_')}")
+        module = importlib.import_module(f"keras_bert_training.options.{name.replace('-', '_')}")
         config = getattr(module, command.configuration)
         with pytest.raises(SystemExit) as ended:
             runs.parse(config, ["--help"], f"keras-bert {name}", command.positional)
@@ -47,7 +47,7 @@ def test_every_command_is_there_and_explains_each_of_its_options(capsys, monkeyp
 
 def test_start_up_is_silent():
     """TensorFlow's messages, which it writes whichever backend trains, would hide the command's own."""
-    command = [sys.executable, "-m", "keras_bert_impl", "pretrain", "--help"]
+    command = [sys.executable, "-m", "keras_bert_training", "pretrain", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == "" and done.stdout.startswith("usage: keras-bert pretrain")
 
@@ -60,7 +60,7 @@ def test_options_are_parsed_before_a_backend_is_imported(words):
     """Importing one takes seconds, which --help and a misspelt option do not need."""
     code = (
         "import sys; sys.argv[0] = 'keras-bert'\n"
-        "from keras_bert_impl.cli import main\n"
+        "from keras_bert_training.cli import main\n"
         "try: main()\n"
         "finally: print(sorted({'keras', 'tensorflow', 'torch', 'jax', 'numpy'} & sys.modules.keys()), file=sys.stderr)"
     )
@@ -78,7 +78,7 @@ def test_the_command_has_the_whole_package_when_it_runs(tmp_path):
     (tmp_path / "data").mkdir()
     words = ["finetune", "--task", str(tmp_path / "own.py"), "--data", "data", "--model", "m", "--output", "out"]
     done = subprocess.run(
-        [sys.executable, "-m", "keras_bert_impl", *words], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-m", "keras_bert_training", *words], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.stdout.split("\n")[-2:] == ["TextClassifier", ""] and done.stderr == "error: x\n"
 
@@ -95,7 +95,7 @@ def test_the_pages_import_the_library_before_keras_and_tensorflow(page):
 @full_on("torch")
 def test_a_command_that_reads_no_data_starts_without_tensorflow():
     code = (
-        "import sys; import keras_bert_impl.training.runs, keras_bert_impl.commands.fill_mask; "
+        "import sys; import keras_bert_training.runs, keras_bert_training.commands.fill_mask; "
         "sys.exit('tensorflow' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -170,7 +170,7 @@ def test_a_command_for_another_backend_starts_anew_with_it(monkeypatch):
     with pytest.raises(SystemExit):
         cli.main(["plan-tpu", "--topology", "v5e:2x2"])
     ((_, words, environment),) = calls
-    assert words[1:] == ["-m", "keras_bert_impl", "plan-tpu", "--topology", "v5e:2x2"]
+    assert words[1:] == ["-m", "keras_bert_training", "plan-tpu", "--topology", "v5e:2x2"]
     assert environment["KERAS_BACKEND"] == "jax" and environment["JAX_PLATFORMS"] == "cpu"
 
 
@@ -217,23 +217,23 @@ def test_without_a_backend_text_needs_none_and_a_model_names_the_remedy(tmp_path
 
 @once
 def test_the_module_is_the_command():
-    done = subprocess.run([sys.executable, "-m", "keras_bert_impl", "--version"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "keras_bert_training", "--version"], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith("keras_bert_impl ") and done.stderr == ""
 
 
 def without_command_line(monkeypatch):
     """As where only the library is installed."""
-    monkeypatch.delitem(sys.modules, "keras_bert_impl.training.runs")
-    monkeypatch.delattr("keras_bert_impl.training.runs")
+    monkeypatch.delitem(sys.modules, "keras_bert_training.runs")
+    monkeypatch.delattr("keras_bert_training.runs")
     monkeypatch.setitem(sys.modules, "jsonargparse", None)
     return ["--help"]
 
 
 def without_metrics(monkeypatch):
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    monkeypatch.delitem(sys.modules, "keras_bert_impl.commands.serve", raising=False)
-    monkeypatch.delitem(sys.modules, "keras_bert_impl.serving.metrics", raising=False)
-    monkeypatch.delattr("keras_bert_impl.serving.metrics", raising=False)
+    monkeypatch.delitem(sys.modules, "keras_bert_training.commands.serve", raising=False)
+    monkeypatch.delitem(sys.modules, "keras_bert_serving.metrics", raising=False)
+    monkeypatch.delattr("keras_bert_serving.metrics", raising=False)
     monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
     return ["serve", "--model", "toy=."]
 

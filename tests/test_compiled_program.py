@@ -7,7 +7,7 @@ from tiers import on
 if keras.backend.backend() != "jax":
     pytest.skip("only JAX compiles for TPUs", allow_module_level=True)
 
-from keras_bert_impl.commands.compiled_program import moved_by_group
+from keras_bert_training.commands.compiled_program import moved_by_group
 
 pytestmark = on("jax")
 

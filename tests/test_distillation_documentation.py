@@ -10,7 +10,7 @@ from made_tasks import SENTENCES, write_cola, write_lines
 from tiers import on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.cli import main
+from keras_bert_training.cli import main
 
 PAGE = "docs/distillation.md"
 QUICK = {

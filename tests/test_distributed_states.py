@@ -11,7 +11,7 @@ import pytest
 from test_distribution import environments
 from tiers import on
 
-from keras_bert_impl.resume.saved_states import TrainingState
+from keras_bert_impl.callbacks.saved_states import TrainingState
 
 pytestmark = [on("jax"), pytest.mark.full]  # only JAX's processes write together
 PROGRAM = pathlib.Path(__file__).with_name("distributed_states.py")

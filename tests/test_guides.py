@@ -13,8 +13,8 @@ from documentation import ROOT, commands, indented_blocks, python_blocks
 from made_tasks import SENTENCES, write_lines
 
 import keras_bert_impl as kbi
-from keras_bert_impl.cli import main
-from keras_bert_impl.training import finetuning
+from keras_bert_training import finetuning
+from keras_bert_training.cli import main
 
 pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:.* newly initialised, they need training")]
 

@@ -6,23 +6,30 @@ from tiers import once
 
 pytestmark = once
 
-PACKAGE = pathlib.Path(__file__).parents[1] / "keras_bert_impl"
-# A module imports only from its own folder or file and from what comes before it in this list.
+ROOT = pathlib.Path(__file__).parents[1]
+LIBRARY = ROOT / "keras_bert_impl"
+# A package imports only itself and the packages before it.
+PACKAGES = {
+    "keras_bert_impl": LIBRARY,
+    "keras_bert_serving": ROOT / "serving" / "keras_bert_serving",
+    "keras_bert_training": ROOT / "training" / "keras_bert_training",
+}
+# A module of the library imports only from its own folder or file and from what comes before it in this list.
 ORDER = (
     "startup",
     "misspelt",
     "features",
-    "options",
-    "kernels",
-    "distribution",
+    "device_options",
     "process_group",
     "json_files",
     "console",
     "user_warnings",
-    "corpora",
-    "tokenizers",
-    "text_graphs",
-    "preprocessing",
+    "quiet_tensorflow",
+    "text.corpora",
+    "text.tokenizers",
+    "text.rows",
+    "kernels",
+    "distribution",
     "batching",
     "layers",
     "losses",
@@ -30,49 +37,43 @@ ORDER = (
     "embedding_losses",
     "embedding_metrics",
     "optimization",
-    "natural_data",
     "configurations",
     "checkpoints",
-    "resume",
+    "preprocessing.graphs",
+    "preprocessing",
     "callbacks",
-    "model_methods",
     "encoders",
-    "families",
     "models",
     "plots",
-    "tasks",
     "export",
-    "serving",
-    "page",
-    "training",
-    "commands",
-    "cli",
-    "__main__",
 )
-MAY_IMPORT_TENSORFLOW = ("startup", "export", "serving", "commands")
 # These import a backend only if it is in use, or are themselves imported only then.
-OF_BACKENDS = [
-    PACKAGE / "preprocessing" / "beam_storage.py",
-    PACKAGE / "text_graphs" / "quiet_tensorflow.py",
-    PACKAGE / "text_graphs" / "sentence_pieces.py",
-    PACKAGE / "text_graphs" / "character_strings.py",
-    PACKAGE / "text_graphs" / "wordpiece.py",
-    PACKAGE / "text_graphs" / "byte_pairs.py",
-    PACKAGE / "text_graphs" / "character_pairs.py",
-    *(PACKAGE / "kernels").rglob("*.py"),
-    *(PACKAGE / "distribution").glob("*.py"),
-    PACKAGE / "resume" / "sharded_state.py",  # of JAX's arrays
-    PACKAGE / "commands" / "compiled_program.py",  # the TPU compiler is JAX's
-    PACKAGE / "commands" / "plan_tpu.py",
-]
-TF1_READER = PACKAGE / "checkpoints" / "google.py"  # imported where such a checkpoint is opened
+MAY_NAME_A_BACKEND = (
+    "startup",
+    "quiet_tensorflow",
+    "kernels",
+    "distribution",
+    "export",
+    "preprocessing.graphs",
+    "text.rows.beam_storage",
+    "callbacks.sharded_state",  # of JAX's arrays
+    "checkpoints.google",  # imported where such a checkpoint is opened
+)
 BACKENDS = {"tensorflow", "tensorflow_text", "torch", "jax"}
-MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
-def place_of(path):
-    """The folder or file directly in the package that a module is in, or is itself."""
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+def modules_of(package):
+    """(name without the package's, path) of each module but the package itself."""
+    base = PACKAGES[package]
+    for path in sorted(base.rglob("*.py")):
+        if path != base / "__init__.py":
+            yield ".".join(path.relative_to(base).with_suffix("").parts).removesuffix(".__init__"), path
+
+
+def place_of(name):
+    """The place in ORDER that a module or name of the library is in; None for the package or a folder of places."""
+    found = [place for place in ORDER if f"{name}.".startswith(f"{place}.")]
+    return max(found, key=len, default=None)
 
 
 def imported_names(path):
@@ -85,37 +86,52 @@ def imported_names(path):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def test_a_package_imports_only_those_before_it():
+    for place, package in enumerate(PACKAGES):
+        after = [*PACKAGES][place + 1 :]
+        for _, path in modules_of(package):
+            named = {name.split(".")[0] for name in imported_names(path)}
+            assert not named & {*after, "tests", "studies", "benchmarks"}, path
+
+
 def test_a_module_imports_only_what_stands_above_it():
     against = []
-    for path in MODULES:
-        assert place_of(path) in ORDER, f"{path}: {place_of(path)} has no place in the order yet"
+    for module, path in modules_of("keras_bert_impl"):
+        place = place_of(module)
+        assert place or module == "text", f"{path}: {module} has no place in the order yet"
         for name in imported_names(path):
-            package, *rest = name.split(".")
-            if package == "keras_bert_impl" and ORDER.index(rest[0]) > ORDER.index(place_of(path)):
+            package, _, rest = name.partition(".")
+            used = place_of(rest)
+            if package == "keras_bert_impl" and place and used and ORDER.index(used) > ORDER.index(place):
                 against.append(f"{path} imports {name}")
     assert not against
 
 
 def test_everything_in_the_order_is_there():
-    assert set(ORDER) == {place_of(path) for path in MODULES}
+    assert set(ORDER) == {place_of(module) for module, _ in modules_of("keras_bert_impl")} - {None}
 
 
 def test_the_way_from_text_to_loss_is_that_of_the_guide():
     """Each file of the list is imported by one before it; the two that begin are commands."""
-    guide = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     way = re.findall(r"^\d+\. `([\w/]+)\.py`", guide, re.MULTILINE)
-    assert way[0] == "training/data_preparation" and way[-1] == "losses"
-    commands = {"training/data_preparation", "training/pretraining"}
+    assert way[0] == "keras_bert_training/data_preparation" and way[-1] == "losses"
+    commands = {"keras_bert_training/data_preparation", "keras_bert_training/pretraining"}
+
+    def path_of(module):
+        return (ROOT / "training" if module.startswith("keras_bert_training") else LIBRARY) / f"{module}.py"
+
     for place, module in enumerate(way):
-        before = {name for path in way[:place] for name in imported_names(PACKAGE / f"{path}.py")}
-        name = f"keras_bert_impl.{module.replace('/', '.')}"
-        # A room's __init__ stands for its modules: `from keras_bert_impl.models import Pretrainer`.
+        before = {name for one in way[:place] for name in imported_names(path_of(one))}
+        name = module.replace("/", ".")
+        name = name if name.startswith("keras_bert_training") else f"keras_bert_impl.{name}"
+        # A folder's __init__ stands for its modules: `from keras_bert_impl.models import Pretrainer`.
         room = f"{name.rpartition('.')[0]}.Pretrainer" if module == "models/pretrainer" else name
         assert module in commands or any(one.startswith((name, room)) for one in before), module
 
 
 def test_no_module_names_a_backend_where_all_three_run():
-    for path in MODULES:
-        if place_of(path) not in MAY_IMPORT_TENSORFLOW and path not in (TF1_READER, *OF_BACKENDS):
+    for module, path in modules_of("keras_bert_impl"):
+        if not f"{module}.".startswith(tuple(f"{place}." for place in MAY_NAME_A_BACKEND)):
             named = BACKENDS & {name.split(".")[0] for name in imported_names(path)}
             assert not named, f"{path} imports {named}"

@@ -7,7 +7,7 @@ from made_tasks import write_lines
 from tiers import once
 
 import keras_bert_impl as kbi
-from keras_bert_impl.cli import main
+from keras_bert_training.cli import main
 
 PAGE = "docs/long_texts.md"
 QUICK = {

@@ -9,7 +9,7 @@ from tiers import every_backend
 
 import keras_bert_impl as kbi
 from keras_bert_impl.metrics import ClassScore
-from keras_bert_impl.tasks.scores import classification_scores
+from keras_bert_training.tasks.scores import classification_scores
 
 TEXTS = ["the cat sat", "a bad dog ran on a mat", "it is good", "red rain", "the dog", "a cat ran in rain"]
 LABELS = [0, 1, 2, 0, 0, 1]

@@ -8,8 +8,8 @@ from made_runs import write_checkpoint
 from tiers import once
 
 import keras_bert_impl as kbi
-from keras_bert_impl.cli import COMMANDS
-from keras_bert_impl.training.runs import main
+from keras_bert_training.cli import COMMANDS
+from keras_bert_training.runs import main
 
 pytestmark = once
 
@@ -57,7 +57,7 @@ def test_a_name_that_is_not_there_is_one_line_that_lists_what_is(folder, monkeyp
     monkeypatch.chdir(folder)
     name, *arguments = case.split()
     command = COMMANDS[name]
-    module = importlib.import_module(f"keras_bert_impl.{command.module}")
+    module = importlib.import_module(f"keras_bert_training.{command.module}")
     with pytest.raises(SystemExit) as ended:
         main(getattr(module, command.configuration), module.run, arguments, name, command.positional)
     assert CASES[case] in ended.value.code and "\n" not in ended.value.code

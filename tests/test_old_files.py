@@ -10,7 +10,7 @@ from golden.make_old_files import ARCHIVE, TEXTS, pretraining_config
 from tiers import once
 
 import keras_bert_impl as kbi
-from keras_bert_impl.training import pretraining
+from keras_bert_training import pretraining
 
 pytestmark = once
 

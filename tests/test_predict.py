@@ -11,8 +11,8 @@ import pytest
 from conftest import WORDS
 
 import keras_bert_impl as kbi
-from keras_bert_impl.commands import predict
-from keras_bert_impl.commands.predict import PredictConfig, parts_of
+from keras_bert_training.commands import predict
+from keras_bert_training.commands.predict import PredictConfig, parts_of
 
 TEXTS = ["the cat sat", "a dog ran in red rain", "", "is it bad ?", "mats"]
 CONTEXT = "the cat sat on a mat in rain . the red dog ran . " * 3

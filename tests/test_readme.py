@@ -22,9 +22,9 @@ from made_tasks import SENTENCES, write_lines, write_mrpc
 from tiers import every_backend, once
 
 import keras_bert_impl as kbi
-from keras_bert_impl.cli import main
-from keras_bert_impl.options.serve import ServeConfig
-from keras_bert_impl.training.runs import parse
+from keras_bert_training.cli import main
+from keras_bert_training.options.serve import ServeConfig
+from keras_bert_training.runs import parse
 
 PAGE = "README.md"
 COMPILED = "on" if keras.backend.backend() == "jax" else "off"

@@ -3,8 +3,8 @@ import pytest
 from tiers import once
 
 from keras_bert_impl import WordPieceTokenizer
-from keras_bert_impl.natural_data.masked_texts import mask_rows
-from keras_bert_impl.tokenizers.rows import rows_from_texts, truncate_longest_first
+from keras_bert_impl.preprocessing.masked_texts import mask_rows
+from keras_bert_impl.text.tokenizers.rows import rows_from_texts, truncate_longest_first
 
 pytestmark = once
 

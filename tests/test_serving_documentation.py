@@ -12,7 +12,7 @@ from made_tasks import SENTENCES, write_lines, write_mrpc
 from tiers import on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.cli import main
+from keras_bert_training.cli import main
 
 PAGE = "docs/serving.md"
 

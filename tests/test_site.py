@@ -16,14 +16,14 @@ from documentation import ROOT
 from tiers import on, once
 
 import keras_bert_impl as kbi
-from keras_bert_impl.tasks import endings, glue, named_entities, question_answering
+from keras_bert_training.tasks import endings, glue, named_entities, question_answering
 
 sys.path.append(str(ROOT / "docs"))
 import reference
 
 pytestmark = once
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / place for place in ("README.md", "CONTRIBUTING.md")),
-                ROOT / "tpu" / "README.md", ROOT / "deploy" / "README.md"])  # fmt: skip
+                ROOT / "tpu" / "README.md", ROOT / "serving" / "deploy" / "README.md"])  # fmt: skip
 NOTEBOOKS = sorted(path for path in (ROOT / "notebooks").glob("*.py") if path.name != "run.py")
 # Written when the site is built.
 GENERATED = {f"api/{page}" for page in (*reference.MODULES, "command_line")}
@@ -84,11 +84,13 @@ def test_every_public_name_is_in_the_reference():
     names = {name for name in kbi.__all__ if not inspect.ismodule(getattr(kbi, name))} - {"__version__"}
     assert {f"keras_bert_impl.{name}" for name in names} <= listed
     modules = {name for name in kbi.__all__ if inspect.ismodule(getattr(kbi, name))}
-    documented = {module.partition(":")[0] for _, _, parts in reference.MODULES.values() for module in parts}
+    documented = {
+        module.partition(":")[0].removeprefix("text.") for _, _, parts in reference.MODULES.values() for module in parts
+    }
     assert modules <= documented
     for entry in listed:
         module, name = entry.rsplit(".", 1)
-        if module != "keras_bert_impl.serving.ray_app":  # needs Ray
+        if module != "keras_bert_serving.ray_app":  # needs Ray
             assert getattr(importlib.import_module(module), name).__doc__, entry
 
 

@@ -21,7 +21,7 @@ pytestmark = [
 
 def tpu_plan():
     """The planner as a module."""
-    return importlib.import_module("keras_bert_impl.commands.plan_tpu")
+    return importlib.import_module("keras_bert_training.commands.plan_tpu")
 
 
 def plan(*options):

@@ -51,7 +51,7 @@ for model in (classifier, pretrainer):
 """
 
 COMMANDS = """
-from keras_bert_impl.training import data_preparation, finetuning, pretraining
+from keras_bert_training import data_preparation, finetuning, pretraining
 
 data_preparation.run(
     data_preparation.PrepareConfig(

@@ -11,7 +11,7 @@ import sys
 
 os.environ["KERAS_BACKEND"] = "jax"
 
-from keras_bert_impl.cli import main
+from keras_bert_training.cli import main
 
 if __name__ == "__main__":
     main(["pretrain", "--distribution", "data_parallel", *sys.argv[1:]])

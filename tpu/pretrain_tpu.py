@@ -12,7 +12,7 @@ import sys
 
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
-from keras_bert_impl.cli import main
+from keras_bert_training.cli import main
 
 if __name__ == "__main__":
     main(["pretrain", "--distribution", "tpu", *sys.argv[1:]])

@@ -2,7 +2,7 @@
 
 import sys
 
-from keras_bert_impl.cli import main
+from keras_bert_training.cli import main
 
 if __name__ == "__main__":
     main(["fill-mask", *sys.argv[1:]])

@@ -7,14 +7,14 @@ import keras
 import numpy as np
 
 from keras_bert_impl import distribution
+from keras_bert_impl.callbacks.callback_states import restore_states, states_of
+from keras_bert_impl.callbacks.saved_states import TrainingState, assign, restore, step_of
+from keras_bert_impl.callbacks.sharded_state import DamagedState
+from keras_bert_impl.callbacks.step_callback import StepCallback
+from keras_bert_impl.callbacks.step_data import checksum
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import SharedClock
 from keras_bert_impl.kernels.random_state import random_state, restore_random_state
-from keras_bert_impl.resume.callback_states import restore_states, states_of
-from keras_bert_impl.resume.saved_states import TrainingState, assign, restore, step_of
-from keras_bert_impl.resume.sharded_state import DamagedState
-from keras_bert_impl.resume.step_callback import StepCallback
-from keras_bert_impl.resume.step_data import checksum
 
 REMEDY = "Run the interrupted training again as it was, or give a new training a directory of its own."
 

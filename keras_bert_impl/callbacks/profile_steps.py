@@ -3,9 +3,9 @@
 import contextlib
 import pathlib
 
+from keras_bert_impl.callbacks.step_callback import StepCallback
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import hardware
-from keras_bert_impl.resume.step_callback import StepCallback
 
 
 class ProfileSteps(StepCallback):

@@ -8,7 +8,7 @@ from the written files, so that a setting which is added later is compared, too.
 import warnings
 
 from keras_bert_impl.distribution import to_numpy
-from keras_bert_impl.tokenizers import tokenizer_to_config
+from keras_bert_impl.text.tokenizers import tokenizer_to_config
 
 # Settings that no output of the written model depends on: how new heads are initialised, and how fit() masks texts. The
 # id of [PAD] follows from the vocabulary, and the padding mask hides its vector.

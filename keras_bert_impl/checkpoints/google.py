@@ -15,7 +15,7 @@ from keras_bert_impl.checkpoints.atomic_directory import replaced_together
 from keras_bert_impl.configurations.family import FUSED, SAME, TRANSPOSED, in_blocks
 from keras_bert_impl.configurations.known_families import families_by_model_type
 from keras_bert_impl.json_files import read_json
-from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.text.tokenizers import WordPieceTokenizer
 
 CHECKPOINT = "bert_model.ckpt"
 FORM = "The format of google-research/bert"

@@ -6,7 +6,7 @@ import re
 import numpy as np
 
 from keras_bert_impl.checkpoints.tensor_tables import Checkpoint
-from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.text.tokenizers import WordPieceTokenizer
 
 # Weights with a row for each word.
 BY_WORD = ("token_embedding/embeddings", "masked_lm_head/output_bias")

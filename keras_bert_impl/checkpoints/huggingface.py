@@ -21,8 +21,8 @@ from keras_bert_impl.checkpoints.untrained_heads import untrained_heads
 from keras_bert_impl.configurations.known_families import families_by_model_type, family_of
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.json_files import read_json
-from keras_bert_impl.tokenizers import kind_in
-from keras_bert_impl.tokenizers.kinds import VOCABULARY_FILES
+from keras_bert_impl.text.tokenizers import kind_in
+from keras_bert_impl.text.tokenizers.kinds import VOCABULARY_FILES
 from keras_bert_impl.user_warnings import warn_user
 
 # The counterparts of our models in transformers: the end of a class name there, as in BertForMaskedLM.

@@ -14,8 +14,8 @@ import numpy as np
 from keras_bert_impl.checkpoints import completeness, tensor_tables
 from keras_bert_impl.configurations.family import SAME, Transform, in_blocks
 from keras_bert_impl.configurations.known_families import families_by_model_type
-from keras_bert_impl.tokenizers import WordPieceTokenizer
-from keras_bert_impl.tokenizers.vocabulary import write_vocabulary
+from keras_bert_impl.text.tokenizers import WordPieceTokenizer
+from keras_bert_impl.text.tokenizers.vocabulary import write_vocabulary
 
 FORM = "A preset of KerasHub's BertBackbone"
 WEIGHTS = "model.weights.h5"

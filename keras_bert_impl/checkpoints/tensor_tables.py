@@ -11,7 +11,7 @@ from keras_bert_impl.checkpoints.untrained_heads import remember
 from keras_bert_impl.configurations.encoder_config import EncoderConfig
 from keras_bert_impl.configurations.known_families import family_of, weight_shapes
 from keras_bert_impl.distribution import assign_whole, to_numpy
-from keras_bert_impl.tokenizers import Tokenizer
+from keras_bert_impl.text.tokenizers import Tokenizer
 from keras_bert_impl.user_warnings import warn_user
 
 # The types that weights may be stored in, as safetensors names them.

@@ -5,6 +5,9 @@ JAX distributes by meshes: one program sees the whole batch, and the compiler di
 therefore goes through `sum_over_replicas`. Each backend is imported only in the functions that use it.
 """
 
+import sys
+
+from keras_bert_impl import process_group
 from keras_bert_impl.distribution.devices import Distribution, Kind, distributed
 from keras_bert_impl.distribution.divided_state import axes_of_state, divided_as_state, layout_of_state
 from keras_bert_impl.distribution.interrupted_steps import kept_step, weights_given_back
@@ -51,3 +54,5 @@ __all__ = [
     "num_processors", "num_replicas", "outputs_of_batch", "part_of_batch", "replica_number", "shared", "split",
     "sum_over_replicas", "to_numpy", "weights_given_back",
 ]  # fmt: skip
+
+process_group.group = sys.modules[__name__]

@@ -6,6 +6,8 @@ import warnings
 
 import keras
 
+from keras_bert_impl.device_options import Distribution as Distribution
+from keras_bert_impl.device_options import Kind as Kind
 from keras_bert_impl.distribution import keras_patches
 from keras_bert_impl.distribution.launchers import (
     DETECTED_BY_JAX,
@@ -18,8 +20,6 @@ from keras_bert_impl.distribution.launchers import (
 )
 from keras_bert_impl.distribution.meshes import first_devices, mesh_distribution, platforms
 from keras_bert_impl.distribution.processes import ending_with_the_others
-from keras_bert_impl.options.devices import Distribution as Distribution
-from keras_bert_impl.options.devices import Kind as Kind
 
 # The backend that each kind needs; "single" runs on every backend.
 BACKENDS = {

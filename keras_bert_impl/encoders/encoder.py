@@ -4,11 +4,11 @@ import keras
 
 from keras_bert_impl import checkpoints, features
 from keras_bert_impl.configurations.initialization import kernel_initializer
+from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
+from keras_bert_impl.encoders.layer_records import layer_records, restore_layer_records, without_layer_records
 from keras_bert_impl.encoders.parts import Parts
 from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers import Dense, MaskedLMHead
-from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
-from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
 
 
 class Encoder(KerasMethodsMixin, keras.Model):

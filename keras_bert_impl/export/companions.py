@@ -5,7 +5,7 @@ from keras_bert_impl.checkpoints import huggingface
 from keras_bert_impl.export import example_programs, row_graphs
 from keras_bert_impl.export.row_graphs import kind_of
 from keras_bert_impl.json_files import write_json
-from keras_bert_impl.tokenizers.tokenizer_json_writer import write_portable_file
+from keras_bert_impl.text.tokenizers.tokenizer_json_writer import write_portable_file
 
 STRIDE = 128  # tokens that two windows over a long context have in common
 

@@ -17,7 +17,7 @@ import tempfile
 import keras
 
 from keras_bert_impl.export.row_graphs import kind_of
-from keras_bert_impl.tokenizers import tokenizer_from_config, tokenizer_to_config
+from keras_bert_impl.text.tokenizers import tokenizer_from_config, tokenizer_to_config
 
 
 def write_on(backend, writer, model, tokenizer, sequence_length, target):
@@ -77,9 +77,8 @@ def class_for_another_process(model):
 
 
 def _environment(backend):
-    package_root = str(pathlib.Path(__file__).parents[2])
     # The new process can import whatever this one can, including a user's class.
-    paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")]), *filter(None, sys.path)]
+    paths = filter(None, sys.path)
     return {
         **os.environ,
         "KERAS_BACKEND": backend,

@@ -23,7 +23,7 @@ import numpy as np
 from keras_bert_impl import models
 from keras_bert_impl.export.checks import require
 from keras_bert_impl.export.runtimes import saturates
-from keras_bert_impl.tokenizers.rows import rows_from_texts
+from keras_bert_impl.text.tokenizers.rows import rows_from_texts
 
 ROWS_AT_ONCE = 8
 NARROW = 16  # rows or columns of a table below which a product stays in float32

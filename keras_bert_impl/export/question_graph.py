@@ -9,11 +9,11 @@ import unicodedata
 import numpy as np
 import tensorflow as tf
 
-from keras_bert_impl.text_graphs.character_table import CODE_POINTS, CodePointTable
-from keras_bert_impl.text_graphs.ragged import row_numbers
-from keras_bert_impl.text_graphs.rows import pack
-from keras_bert_impl.text_graphs.utf8 import character_starts, readable, without_spaces
-from keras_bert_impl.tokenizers.rows import longest_question
+from keras_bert_impl.preprocessing.graphs.character_table import CODE_POINTS, CodePointTable
+from keras_bert_impl.preprocessing.graphs.ragged import row_numbers
+from keras_bert_impl.preprocessing.graphs.rows import pack
+from keras_bert_impl.preprocessing.graphs.utf8 import character_starts, readable, without_spaces
+from keras_bert_impl.text.tokenizers.rows import longest_question
 
 QUESTION = tf.TensorSpec((None,), tf.string, name="question")
 CONTEXT = tf.TensorSpec((None,), tf.string, name="context")

@@ -12,9 +12,9 @@ from keras_bert_impl.export import handover, warm_up_requests
 from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.export.question_graph import question_answerer_signatures
 from keras_bert_impl.export.row_graphs import kind_of
-from keras_bert_impl.text_graphs.byte_pairs import BytePairs
-from keras_bert_impl.text_graphs.character_pairs import CharacterPairs
-from keras_bert_impl.text_graphs.long_texts import (
+from keras_bert_impl.preprocessing.graphs.byte_pairs import BytePairs
+from keras_bert_impl.preprocessing.graphs.character_pairs import CharacterPairs
+from keras_bert_impl.preprocessing.graphs.long_texts import (
     best_windows,
     checked_output,
     computed_in_parts,
@@ -22,11 +22,11 @@ from keras_bert_impl.text_graphs.long_texts import (
     means_of_texts,
     windows_of,
 )
-from keras_bert_impl.text_graphs.ragged import of_texts, row_numbers, side_by_side
-from keras_bert_impl.text_graphs.rows import pack
-from keras_bert_impl.text_graphs.sentence_pieces import SentencePieces
-from keras_bert_impl.text_graphs.wordpiece import WordPiece
-from keras_bert_impl.tokenizers import BytePairTokenizer, MmBertTokenizer, WordPieceTokenizer
+from keras_bert_impl.preprocessing.graphs.ragged import of_texts, row_numbers, side_by_side
+from keras_bert_impl.preprocessing.graphs.rows import pack
+from keras_bert_impl.preprocessing.graphs.sentence_pieces import SentencePieces
+from keras_bert_impl.preprocessing.graphs.wordpiece import WordPiece
+from keras_bert_impl.text.tokenizers import BytePairTokenizer, MmBertTokenizer, WordPieceTokenizer
 
 GUESSES = 5  # for each [MASK]
 TEXT = tf.TensorSpec((None,), tf.string, name="text")

@@ -8,7 +8,7 @@ import keras
 
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, MultiLabelF1, WeightedCrossEntropy
 from keras_bert_impl.metrics import FIGURES, ClassScore
-from keras_bert_impl.natural_data.labels import ignored_labels, is_of_keras, takes_class_numbers
+from keras_bert_impl.preprocessing.labels import ignored_labels, is_of_keras, takes_class_numbers
 from keras_bert_impl.user_warnings import warn_user
 
 CROSS_ENTROPIES = {

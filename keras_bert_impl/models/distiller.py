@@ -5,9 +5,9 @@ from keras import ops
 
 from keras_bert_impl import losses
 from keras_bert_impl.callbacks.flops import training_flops
+from keras_bert_impl.encoders.epoch_loss import SumOfMeansMixin
+from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 from keras_bert_impl.layers import FrozenModel
-from keras_bert_impl.model_methods.epoch_loss import SumOfMeansMixin
-from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.models.masked_lm import MaskedLM
 from keras_bert_impl.models.student import evenly_spaced
 from keras_bert_impl.models.text_classifier import TextClassifier

@@ -10,11 +10,11 @@ from keras_bert_impl.models.compile_arguments import loss_of_labelled, metrics_o
 from keras_bert_impl.models.joint_filling import fill_together
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin
-from keras_bert_impl.natural_data.labels import LabelRule
-from keras_bert_impl.natural_data.masked_texts import MaskedTextRows
-from keras_bert_impl.natural_data.texts import to_strings
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.tokenizers.rows import pack_rows, sentence_without_mask
+from keras_bert_impl.preprocessing.labels import LabelRule
+from keras_bert_impl.preprocessing.masked_texts import MaskedTextRows
+from keras_bert_impl.preprocessing.texts import to_strings
+from keras_bert_impl.text.tokenizers.rows import pack_rows, sentence_without_mask
 
 
 class FilledMask(typing.NamedTuple):

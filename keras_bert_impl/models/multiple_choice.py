@@ -10,10 +10,10 @@ from keras_bert_impl.models.pretrained import (
     head_dense,
     head_dropout,
 )
-from keras_bert_impl.natural_data.choices import ChoiceRows
-from keras_bert_impl.natural_data.labels import LabelRule
-from keras_bert_impl.natural_data.other_libraries import in_memory
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.preprocessing.choices import ChoiceRows
+from keras_bert_impl.preprocessing.labels import LabelRule
+from keras_bert_impl.preprocessing.other_libraries import in_memory
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

@@ -4,12 +4,12 @@ import keras
 
 from keras_bert_impl.batching import SortedBatches
 from keras_bert_impl.distribution import in_scope_of_model, is_shared
-from keras_bert_impl.model_methods.epoch_loss import evaluate_outputs
-from keras_bert_impl.natural_data import stage
-from keras_bert_impl.natural_data.labels import takes_class_numbers
-from keras_bert_impl.natural_data.other_libraries import in_memory
-from keras_bert_impl.natural_data.row_maker import RowMaker
-from keras_bert_impl.natural_data.text_batches import TextBatches
+from keras_bert_impl.encoders.epoch_loss import evaluate_outputs
+from keras_bert_impl.preprocessing import stage
+from keras_bert_impl.preprocessing.labels import takes_class_numbers
+from keras_bert_impl.preprocessing.other_libraries import in_memory
+from keras_bert_impl.preprocessing.row_maker import RowMaker
+from keras_bert_impl.preprocessing.text_batches import TextBatches
 
 
 class NaturalFitMixin:

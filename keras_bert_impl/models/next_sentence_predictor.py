@@ -6,8 +6,8 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.models.answers import softmax
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin, head_dense
-from keras_bert_impl.natural_data.labels import LabelRule
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.preprocessing.labels import LabelRule
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

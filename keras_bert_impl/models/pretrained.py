@@ -10,11 +10,11 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.distribution import in_scope_of_model
-from keras_bert_impl.families import build_encoder
+from keras_bert_impl.encoders import build_encoder
+from keras_bert_impl.encoders.epoch_loss import EpochLossMixin
+from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
+from keras_bert_impl.encoders.layer_records import layer_records, restore_layer_records, without_layer_records
 from keras_bert_impl.layers import Dense, Dropout
-from keras_bert_impl.model_methods.epoch_loss import EpochLossMixin
-from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
-from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
 from keras_bert_impl.models.compile_arguments import (
     loss_on_logits,
     made,
@@ -24,8 +24,8 @@ from keras_bert_impl.models.compile_arguments import (
     refuse_loss_of_others,
     refuse_metrics,
 )
-from keras_bert_impl.natural_data.labels import takes_class_numbers
-from keras_bert_impl.tokenizers import tokenizer_from_config, tokenizer_to_config
+from keras_bert_impl.preprocessing.labels import takes_class_numbers
+from keras_bert_impl.text.tokenizers import tokenizer_from_config, tokenizer_to_config
 from keras_bert_impl.user_warnings import warn_user
 
 HEADS_NAMED_CLASSIFIER = ("ForSequenceClassification", "ForTokenClassification", "ForMultipleChoice")

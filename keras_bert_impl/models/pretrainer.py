@@ -7,12 +7,12 @@ from keras_bert_impl import checkpoints, losses
 from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.configurations.initialization import kernel_initializer
-from keras_bert_impl.families import build_encoder
+from keras_bert_impl.encoders import build_encoder
+from keras_bert_impl.encoders.epoch_loss import SumOfMeansMixin
+from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
+from keras_bert_impl.encoders.layer_records import layer_records, restore_layer_records, without_layer_records
 from keras_bert_impl.kernels.cross_entropy import as_kept
 from keras_bert_impl.layers import Dense, GatherPositions, SpanBoundaryHead
-from keras_bert_impl.model_methods.epoch_loss import SumOfMeansMixin
-from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
-from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

@@ -10,9 +10,9 @@ from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin, head_dense
 from keras_bert_impl.models.question_rows import QuestionRows
 from keras_bert_impl.models.span_answers import SCORE_OF_PADDING, best_answers, chosen_first
-from keras_bert_impl.natural_data.labels import LabelRule
-from keras_bert_impl.natural_data.question_windows import question_rows, questions_of, warn_of_cut_questions
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.preprocessing.labels import LabelRule
+from keras_bert_impl.preprocessing.question_windows import question_rows, questions_of, warn_of_cut_questions
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

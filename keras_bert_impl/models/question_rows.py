@@ -6,14 +6,14 @@ import numpy as np
 
 from keras_bert_impl.batching import predict_rows
 from keras_bert_impl.models.span_answers import SCORE_OF_PADDING, best_answers, choose, shares_of_right_answers
-from keras_bert_impl.natural_data.labels import checked_weights
-from keras_bert_impl.natural_data.question_windows import (
+from keras_bert_impl.preprocessing.labels import checked_weights
+from keras_bert_impl.preprocessing.question_windows import (
     are_answers,
     question_rows,
     questions_of,
     warn_of_cut_questions,
 )
-from keras_bert_impl.natural_data.row_maker import RowMaker
+from keras_bert_impl.preprocessing.row_maker import RowMaker
 from keras_bert_impl.user_warnings import warn_user
 
 

@@ -10,7 +10,7 @@ from keras_bert_impl.layers import Dense
 from keras_bert_impl.models.answers import sigmoid
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin, head_dense
-from keras_bert_impl.natural_data.texts import to_strings
+from keras_bert_impl.preprocessing.texts import to_strings
 
 
 class TokenDoubt(typing.NamedTuple):

@@ -9,12 +9,12 @@ from keras_bert_impl.models.answers import Match, best, finite, sigmoid
 from keras_bert_impl.models.compile_arguments import AUC
 from keras_bert_impl.models.pretrained import load_model
 from keras_bert_impl.models.text_regressor import TextRegressor
-from keras_bert_impl.natural_data.labels import refuse
-from keras_bert_impl.natural_data.long_texts import LongTextRows
-from keras_bert_impl.natural_data.other_libraries import in_memory
-from keras_bert_impl.natural_data.splits_and_weights import split_rows
-from keras_bert_impl.natural_data.texts import columns_of, has_columns, to_strings
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.preprocessing.labels import refuse
+from keras_bert_impl.preprocessing.long_texts import LongTextRows
+from keras_bert_impl.preprocessing.other_libraries import in_memory
+from keras_bert_impl.preprocessing.splits_and_weights import split_rows
+from keras_bert_impl.preprocessing.texts import columns_of, has_columns, to_strings
 
 ACTIVATIONS = {"sigmoid": sigmoid, "linear": finite}
 

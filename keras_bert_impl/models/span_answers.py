@@ -9,7 +9,7 @@ import typing
 import numpy as np
 
 from keras_bert_impl.models.answers import finite, softmax
-from keras_bert_impl.tokenizers.words import end_with_marks, stripped_span
+from keras_bert_impl.text.tokenizers.words import end_with_marks, stripped_span
 
 SCORE_OF_PADDING = -1e4  # whose share is exactly 0; float16 holds it
 _PUNCTUATION = str.maketrans("", "", string.punctuation)

@@ -6,8 +6,8 @@ import re
 import numpy as np
 
 from keras_bert_impl.distribution import assign_whole, to_numpy
-from keras_bert_impl.families.bert import BertConfig
-from keras_bert_impl.families.distilbert import DistilBertConfig
+from keras_bert_impl.encoders.bert import BertConfig
+from keras_bert_impl.encoders.distilbert import DistilBertConfig
 
 STUDENT_CONFIGS = {config_class.model_type: config_class for config_class in (DistilBertConfig, BertConfig)}
 

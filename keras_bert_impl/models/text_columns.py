@@ -7,9 +7,9 @@ from keras_bert_impl.distribution import can_compile, in_scope_of_model
 from keras_bert_impl.embedding_losses import CosineSimilarityLoss, MultipleNegativesRankingLoss, TripletLoss
 from keras_bert_impl.embedding_metrics import RankingAccuracy, SpearmanCorrelation, TripletAccuracy
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
-from keras_bert_impl.natural_data.column_rows import ColumnRows, as_columns, columns_in
-from keras_bert_impl.natural_data.texts import has_columns, is_text_dataset
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.preprocessing.column_rows import ColumnRows, as_columns, columns_in
+from keras_bert_impl.preprocessing.texts import has_columns, is_text_dataset
 
 
 class TextColumnsMixin(NaturalFitMixin):

@@ -11,9 +11,9 @@ from keras_bert_impl.layers.last_token import last_token
 from keras_bert_impl.models.answers import Match, best
 from keras_bert_impl.models.pretrained import PretrainedMixin, load_model
 from keras_bert_impl.models.text_columns import TextColumnsMixin
-from keras_bert_impl.natural_data.column_rows import ColumnRows
-from keras_bert_impl.natural_data.long_texts import checked_long_texts
-from keras_bert_impl.natural_data.texts import to_strings
+from keras_bert_impl.preprocessing.column_rows import ColumnRows
+from keras_bert_impl.preprocessing.long_texts import checked_long_texts
+from keras_bert_impl.preprocessing.texts import to_strings
 
 
 class VectorRows(ColumnRows):

@@ -8,9 +8,9 @@ from keras_bert_impl.models.pretrained import (
     head_dense,
     head_dropout,
 )
-from keras_bert_impl.natural_data.labels import LabelRule
-from keras_bert_impl.natural_data.long_texts import LongTextRows, checked_long_texts
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.preprocessing.labels import LabelRule
+from keras_bert_impl.preprocessing.long_texts import LongTextRows, checked_long_texts
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

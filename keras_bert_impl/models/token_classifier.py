@@ -10,8 +10,8 @@ from keras_bert_impl.models.pretrained import (
     head_dropout,
 )
 from keras_bert_impl.models.word_labels import WordLabelsMixin
-from keras_bert_impl.natural_data.entities import metrics_of_words
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.preprocessing.entities import metrics_of_words
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

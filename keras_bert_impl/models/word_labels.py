@@ -7,11 +7,11 @@ from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.models.answers import Label, softmax
 from keras_bert_impl.models.compile_arguments import loss_of_labelled, metrics_of_labelled
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
-from keras_bert_impl.natural_data.entities import entities_of
-from keras_bert_impl.natural_data.labelled_words import WordRows, rule_of_classes
-from keras_bert_impl.natural_data.texts import is_word_lists, to_strings, to_word_lists
-from keras_bert_impl.natural_data.windows import best_windows, windows_of
-from keras_bert_impl.natural_data.word_rows import split_texts, split_words
+from keras_bert_impl.preprocessing.entities import entities_of
+from keras_bert_impl.preprocessing.labelled_words import WordRows, rule_of_classes
+from keras_bert_impl.preprocessing.texts import is_word_lists, to_strings, to_word_lists
+from keras_bert_impl.preprocessing.windows import best_windows, windows_of
+from keras_bert_impl.preprocessing.word_rows import split_texts, split_words
 
 AGGREGATIONS = ("first", "average", "max")
 

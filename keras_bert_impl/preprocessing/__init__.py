@@ -1,1 +1,1 @@
-"""From text to pre-training batches: in NumPy, and in tf.data graphs that give the same batches."""
+"""From what a user passes to `fit` to batches of rows."""

@@ -14,7 +14,7 @@ from tiers import every_backend, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks import BestWeights, ExactResume
-from keras_bert_impl.resume.saved_states import TrainingState
+from keras_bert_impl.callbacks.saved_states import TrainingState
 
 # 14 texts in batches of 3 are 5 steps. Interrupted in the first epoch, at the end of one, within one, in the last.
 BREAKS = (3, 4, 3, 5)

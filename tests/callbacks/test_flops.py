@@ -5,7 +5,7 @@ from keras_bert_impl import BertConfig, DebertaV2Config, XLNetConfig
 from keras_bert_impl.callbacks import flops
 from keras_bert_impl.callbacks.flops import device_ceiling, matrix_product_ceiling, published_peak, training_flops
 from keras_bert_impl.distribution import hardware
-from keras_bert_impl.families import skeleton
+from keras_bert_impl.encoders import skeleton
 
 
 def test_a_training_sequence_takes_what_is_published():
@@ -99,7 +99,7 @@ def test_what_is_not_published_is_measured_with_products_that_a_chip_notices(mon
 
 @on("jax")  # plan-tpu is JAX's
 def test_the_planner_has_the_same_peaks():
-    from keras_bert_impl.commands.plan_tpu import CHIPS
+    from keras_bert_training.commands.plan_tpu import CHIPS
 
     kinds = {"v4": "TPU v4", "v5e": "TPU v5 lite", "v5p": "TPU v5", "v6e": "TPU v6 lite"}
     assert {name: published_peak(kinds[name]) for name in CHIPS} == {name: chip.flops for name, chip in CHIPS.items()}

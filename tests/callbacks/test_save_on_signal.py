@@ -8,7 +8,7 @@ import pytest
 from made_fits import LABELS, TEXTS, assert_equal, build, fit
 
 from keras_bert_impl.callbacks import ExactResume, SaveOnSignal
-from keras_bert_impl.resume.saved_states import TrainingState
+from keras_bert_impl.callbacks.saved_states import TrainingState
 
 
 def ended_at(directory, batch, epochs=2):

@@ -8,7 +8,7 @@ from tiers import every_backend, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks import ExactResume, StopOnBadLoss
-from keras_bert_impl.resume.saved_states import TrainingState
+from keras_bert_impl.callbacks.saved_states import TrainingState
 
 
 def diverging():

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from made_fits import LABELS, LENGTHS, TEXTS, build
 
-from keras_bert_impl.callbacks import TrainingFigures, training_figures
+from keras_bert_impl.callbacks import TrainingFigures, step_data, training_figures
 from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.distribution import hardware
-from keras_bert_impl.resume import step_data
 
 
 @pytest.fixture(autouse=True)

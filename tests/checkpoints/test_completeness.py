@@ -10,7 +10,7 @@ from conftest import without
 
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints import completeness, keras_hub, open_checkpoint
-from keras_bert_impl.model_methods.trainable import enable_lora, merge_lora
+from keras_bert_impl.encoders.trainable import enable_lora, merge_lora
 
 FORMATS = ("huggingface", "google", "keras_hub")
 # Each field of BertConfig with a value that is not the default.

@@ -7,7 +7,7 @@ import pytest
 from conftest import REAL_DATA, WORDS
 
 import keras_bert_impl as kbi
-from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS, write_vocabulary
+from keras_bert_impl.text.tokenizers.vocabulary import SPECIAL_TOKENS, write_vocabulary
 
 tf = pytest.importorskip("tensorflow")
 google = pytest.importorskip("keras_bert_impl.checkpoints.google")

@@ -9,8 +9,8 @@ from reference_models import random_model
 
 from keras_bert_impl import BertEncoder, DistilBertConfig, DistilBertEncoder, MaskedLM, Pretrainer, checkpoints
 from keras_bert_impl.checkpoints import huggingface
-from keras_bert_impl.tokenizers import write_vocabulary
-from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
+from keras_bert_impl.text.tokenizers import write_vocabulary
+from keras_bert_impl.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
 
 @pytest.fixture

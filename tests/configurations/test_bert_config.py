@@ -7,7 +7,7 @@ from tiers import once
 
 from keras_bert_impl import BertConfig
 from keras_bert_impl.configurations.encoder_config import HUGGINGFACE_ACTIVATIONS
-from keras_bert_impl.families import count_parameters
+from keras_bert_impl.encoders import count_parameters
 from keras_bert_impl.kernels.gelu import activation_function
 
 pytestmark = once

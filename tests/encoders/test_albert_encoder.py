@@ -9,11 +9,12 @@ from families import CONFIGS, SIZES, rows_for
 from reference_models import open_in_transformers, outputs_of, random_model
 
 import keras_bert_impl as kbi
-from keras_bert_impl import checkpoints, families
+from keras_bert_impl import checkpoints
+from keras_bert_impl import encoders as families
 from keras_bert_impl.checkpoints.hub import PUBLISHED
-from keras_bert_impl.commands.export import choose_task
-from keras_bert_impl.families import count_parameters
+from keras_bert_impl.encoders import count_parameters
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_training.commands.export import choose_task
 
 LABELS = {
     "mask_ids": np.array([[17, 5, 10], [9, 13, 0]], "int32"),

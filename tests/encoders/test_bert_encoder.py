@@ -9,7 +9,7 @@ from conftest import without
 from reference_models import outputs_of, random_model
 
 from keras_bert_impl import BertConfig, BertEncoder, WordPieceTokenizer
-from keras_bert_impl.tokenizers.rows import rows_from_texts
+from keras_bert_impl.text.tokenizers.rows import rows_from_texts
 
 SENTENCES = [
     "The quick brown fox jumps over the lazy dog.",

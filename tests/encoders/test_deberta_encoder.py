@@ -15,8 +15,8 @@ from safetensors.numpy import load_file, save_file
 from tiers import every_backend, full_but, full_on, on, once
 
 import keras_bert_impl as kbi
-from keras_bert_impl.families import config_from_name, count_parameters
-from keras_bert_impl.families.deberta import DebertaV2Config, RelativeEmbeddings, at_distances
+from keras_bert_impl.encoders import config_from_name, count_parameters
+from keras_bert_impl.encoders.deberta import DebertaV2Config, RelativeEmbeddings, at_distances
 
 CONFIG = CONFIGS["DebertaV2"]
 WITH_CONVOLUTION = CONFIGS["DebertaV2, with a convolution"]
@@ -277,9 +277,9 @@ def test_the_decoder_s_positions_grow_and_its_teacher_predicts_with_it(tmp_path,
 
     from keras_bert_impl.checkpoints import open_checkpoint
     from keras_bert_impl.checkpoints.growing import grow
-    from keras_bert_impl.options.distill import DistillConfig
-    from keras_bert_impl.training.distillation import build_distiller
-    from keras_bert_impl.training.pretraining_model import schedule_of
+    from keras_bert_training.distillation import build_distiller
+    from keras_bert_training.options.distill import DistillConfig
+    from keras_bert_training.pretraining_model import schedule_of
 
     fields = {"vocabulary_size": small_tokenizer.vocabulary_size, "max_length": 16}
     encoder = kbi.DebertaV2Encoder(dataclasses.replace(CONFIG, **fields))

@@ -5,7 +5,7 @@ import pytest
 from conftest import without
 
 import keras_bert_impl as kbi
-from keras_bert_impl.families import count_parameters
+from keras_bert_impl.encoders import count_parameters
 
 
 @pytest.fixture

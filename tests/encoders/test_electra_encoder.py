@@ -7,7 +7,7 @@ from reference_models import open_in_transformers, outputs_of, random_model
 
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints.hub import PUBLISHED
-from keras_bert_impl.families import count_parameters
+from keras_bert_impl.encoders import count_parameters
 
 
 @pytest.fixture

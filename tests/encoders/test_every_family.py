@@ -12,8 +12,8 @@ from reference_models import masked_words, open_in_transformers, outputs_of, ran
 from tiers import every_backend, full_but, once
 
 import keras_bert_impl as kbi
-from keras_bert_impl.families import count_parameters
-from keras_bert_impl.model_methods.trainable import enable_lora, freeze_layers, merge_lora
+from keras_bert_impl.encoders import count_parameters
+from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers, merge_lora
 from keras_bert_impl.optimization import layer_rates
 
 

@@ -9,7 +9,7 @@ from tiers import every_backend
 
 from keras_bert_impl import Pretrainer
 from keras_bert_impl.configurations.known_families import config_from_name
-from keras_bert_impl.families import build_encoder
+from keras_bert_impl.encoders import build_encoder
 
 pytestmark = every_backend
 

@@ -15,10 +15,10 @@ from tiers import every_backend, full_but, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks.flops import training_flops
+from keras_bert_impl.encoders import count_parameters
 from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.export.checks import check_model
-from keras_bert_impl.families import count_parameters
 
 pytestmark = on("torch")
 

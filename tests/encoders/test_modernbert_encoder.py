@@ -12,8 +12,8 @@ from tiers import every_backend, full_but, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints import open_checkpoint
-from keras_bert_impl.commands.convert import model_of
-from keras_bert_impl.families import count_parameters
+from keras_bert_impl.encoders import count_parameters
+from keras_bert_training.commands.convert import model_of
 
 pytestmark = on("torch")
 

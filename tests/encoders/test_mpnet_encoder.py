@@ -11,9 +11,9 @@ from reference_models import open_in_transformers, outputs_of, random_model
 from tiers import once
 
 import keras_bert_impl as kbi
-from keras_bert_impl.families import count_parameters
-from keras_bert_impl.families.mpnet import RelativePositionBias
-from keras_bert_impl.tokenizers import open_tokenizer
+from keras_bert_impl.encoders import count_parameters
+from keras_bert_impl.encoders.mpnet import RelativePositionBias
+from keras_bert_impl.text.tokenizers import open_tokenizer
 
 # As the published vocabulary: RoBERTa's names first, then BERT's with its own control tokens, then the mask.
 WORDS = [

@@ -10,7 +10,7 @@ from reference_models import outputs_of, random_model
 import keras_bert_impl as kbi
 from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints.hub import PUBLISHED
-from keras_bert_impl.families import count_parameters
+from keras_bert_impl.encoders import count_parameters
 
 
 @pytest.fixture

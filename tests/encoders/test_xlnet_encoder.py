@@ -11,8 +11,8 @@ from reference_models import outputs_of, random_model
 from tiers import every_backend
 
 import keras_bert_impl as kbi
-from keras_bert_impl.families import count_parameters
-from keras_bert_impl.families.xlnet import DistanceSinusoids
+from keras_bert_impl.encoders import count_parameters
+from keras_bert_impl.encoders.xlnet import DistanceSinusoids
 
 CONFIG = CONFIGS["XLNet"]
 

@@ -10,11 +10,11 @@ from tiers import full_but, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints import open_checkpoint
-from keras_bert_impl.commands.convert import model_of
 from keras_bert_impl.export import export_onnx, export_saved_model, open_export
-from keras_bert_impl.natural_data import windows
-from keras_bert_impl.serving.row_servable import RowServable
-from keras_bert_impl.serving.servable import SessionOptions
+from keras_bert_impl.preprocessing import windows
+from keras_bert_serving.row_servable import RowServable
+from keras_bert_serving.servable import SessionOptions
+from keras_bert_training.commands.convert import model_of
 
 # Of 9 tokens that fit into a row: none, one, as many as fit, one more, two windows and a half, more than are computed
 # at once.
@@ -102,7 +102,7 @@ def test_a_saved_model_labels_every_word_of_a_text_as_tag_does(tmp_path):
 def test_windows_in_a_graph_are_those_in_memory(room):
     import tensorflow as tf
 
-    from keras_bert_impl.text_graphs.long_texts import best_windows, windows_of
+    from keras_bert_impl.preprocessing.graphs.long_texts import best_windows, windows_of
 
     texts = [list(range(count)) for count in range(23)]
     begins, expected = windows.windows_of(texts, room)

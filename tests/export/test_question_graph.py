@@ -12,9 +12,9 @@ from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.export.question_graph import windows_of
 from keras_bert_impl.models.span_answers import best_answers
-from keras_bert_impl.natural_data.question_windows import Question
-from keras_bert_impl.natural_data.windows import best_windows, window_begins
-from keras_bert_impl.tasks import question_answering, squad_files
+from keras_bert_impl.preprocessing.question_windows import Question
+from keras_bert_impl.preprocessing.windows import best_windows, window_begins
+from keras_bert_training.tasks import question_answering, squad_files
 
 pytestmark = on("tensorflow")
 

@@ -17,8 +17,8 @@ from tiers import on
 import keras_bert_impl as kbi
 from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.export import export_saved_model, handover, text_signatures
-from keras_bert_impl.tasks import conll, named_entities
-from keras_bert_impl.tokenizers.rows import rows_from_texts
+from keras_bert_impl.text.tokenizers.rows import rows_from_texts
+from keras_bert_training.tasks import conll, named_entities
 
 pytestmark = on("tensorflow")
 

@@ -7,7 +7,7 @@ from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.export import text_signatures, warm_up_requests
-from keras_bert_impl.text_graphs.wordpiece import WordPiece
+from keras_bert_impl.preprocessing.graphs.wordpiece import WordPiece
 
 pytestmark = on("tensorflow")
 

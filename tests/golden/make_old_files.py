@@ -17,7 +17,7 @@ from interrupted_runs import interrupted
 from made_runs import write_checkpoint
 
 import keras_bert_impl as kbi
-from keras_bert_impl.training import data_preparation, pretraining
+from keras_bert_training import data_preparation, pretraining
 
 ARCHIVE = pathlib.Path(__file__).parent / "files_of_0.1.tar.xz"
 SENTENCES = ("The cat sat on the mat.", "A dog ran in the rain.", "It was a good day, red and blue.", "The mat is wet.")

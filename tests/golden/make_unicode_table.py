@@ -1,6 +1,6 @@
-"""Writes keras_bert_impl/tokenizers/unicode_table.txt from this Python's Unicode database.
+"""Writes keras_bert_impl/text/tokenizers/unicode_table.txt from this Python's Unicode database.
 
-    python tests/golden/make_unicode_table.py > keras_bert_impl/tokenizers/unicode_table.txt
+    python tests/golden/make_unicode_table.py > keras_bert_impl/text/tokenizers/unicode_table.txt
 
 The file has parts with a name in their first line, and empty lines between them. Ranges are hexadecimal and
 inclusive. A line of FOLDED starts with a code point, then gives what it and each following code point become by

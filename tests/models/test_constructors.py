@@ -6,7 +6,7 @@ import pytest
 from tiers import every_backend
 
 import keras_bert_impl as kbi
-from keras_bert_impl.families import weight_shapes
+from keras_bert_impl.encoders import weight_shapes
 
 
 def test_a_subclass_may_pass_arguments_on(small_config):

@@ -9,9 +9,9 @@ from conftest import QUICK_STEPS
 from reference_models import open_in_transformers, outputs_of, random_model
 
 import keras_bert_impl as kbi
+from keras_bert_impl.callbacks.saved_states import variables_of
 from keras_bert_impl.models.student import student_config
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.resume.saved_states import variables_of
 
 LABELS = {
     "mask_ids": np.array([[17, 5, 10], [9, 13, 0]], "int32"),

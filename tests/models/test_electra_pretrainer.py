@@ -10,9 +10,9 @@ from reference_models import open_in_transformers, outputs_of
 from tiers import every_backend
 
 import keras_bert_impl as kbi
-from keras_bert_impl.commands.export import choose_task
 from keras_bert_impl.losses import replaced_token_loss
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_training.commands.export import choose_task
 
 LABELS = {
     "mask_ids": np.array([[17, 5, 10], [9, 13, 0]], "int32"),

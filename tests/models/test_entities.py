@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_bert_impl.natural_data.entities import Entity, entities_of, labels_of_spans, runs_of
+from keras_bert_impl.preprocessing.entities import Entity, entities_of, labels_of_spans, runs_of
 
 # The same three entities in four schemes: PER of two words, directly behind it PER of one, at the end LOC of three.
 SCHEMES = {

@@ -8,8 +8,8 @@ import pytest
 from tiers import every_backend, full_but, full_on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.natural_data.entities import EntityF1
-from keras_bert_impl.tasks.tag_scores import entity_scores
+from keras_bert_impl.preprocessing.entities import EntityF1
+from keras_bert_training.tasks.tag_scores import entity_scores
 
 SCHEMES = {
     "IOB": "O B-A I-A B-B I-B",

@@ -15,7 +15,7 @@ from every_model import KINDS, MODELS, inputs_of
 from tiers import every_backend, full_but
 
 import keras_bert_impl as kbi
-from keras_bert_impl.model_methods.trainable import enable_lora, freeze_layers
+from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers
 from keras_bert_impl.optimization import BertAdamW
 
 LABELS = np.array([0, 2], "int32")

@@ -5,8 +5,8 @@ from conftest import QUICK_STEPS
 from reference_models import open_in_transformers, outputs_of, random_model
 
 from keras_bert_impl import BertConfig, BertEncoder, MaskedLM, Pretrainer
-from keras_bert_impl.natural_data import masked_texts
-from keras_bert_impl.natural_data.masked_texts import MaskedTextRows, MaskedTexts
+from keras_bert_impl.preprocessing import masked_texts
+from keras_bert_impl.preprocessing.masked_texts import MaskedTextRows, MaskedTexts
 
 TEXTS = ["the cat sat on a mat", "the dog ran in rain", "a red cat is good", "blue rain is bad", "the mat"]
 MASKED = ["the [MASK] sat on a [MASK]", "red [MASK] is good"]

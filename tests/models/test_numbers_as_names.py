@@ -9,7 +9,7 @@ from tiers import full_but
 
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints.untrained_heads import untrained_heads
-from keras_bert_impl.natural_data.labels import named_by_numbers, numbers_of_names
+from keras_bert_impl.preprocessing.labels import named_by_numbers, numbers_of_names
 
 TEXTS = ["the cat sat", "a bad dog ran on a mat", "it is good", "red rain"]
 

@@ -18,9 +18,9 @@ from made_tokenizers import (
 )
 
 import keras_bert_impl as kbi
-from keras_bert_impl.natural_data.question_windows import Question, make_windows
-from keras_bert_impl.natural_data.word_rows import split_texts, split_words
-from keras_bert_impl.tokenizers.rows import pack_rows
+from keras_bert_impl.preprocessing.question_windows import Question, make_windows
+from keras_bert_impl.preprocessing.word_rows import split_texts, split_words
+from keras_bert_impl.text.tokenizers.rows import pack_rows
 
 TEXT = "In 2018,  Google released BERT."
 

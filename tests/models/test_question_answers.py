@@ -11,10 +11,10 @@ from conftest import revealing_config
 from tiers import every_backend, full_on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.natural_data.question_windows import question_rows, questions_of
-from keras_bert_impl.tasks import squad_metrics
-from keras_bert_impl.tasks.question_answering import TASKS
-from keras_bert_impl.tasks.squad_files import read_squad
+from keras_bert_impl.preprocessing.question_windows import question_rows, questions_of
+from keras_bert_training.tasks import squad_metrics
+from keras_bert_training.tasks.question_answering import TASKS
+from keras_bert_training.tasks.squad_files import read_squad
 
 CONTEXT = "the cat sat on a mat in rain . the red dog ran ."
 LONG = f"{CONTEXT} {CONTEXT.replace('cat', 'mat')} a bad dog is on it ! {CONTEXT.replace('red', 'good')}"

@@ -12,7 +12,7 @@ from tiers import on, once
 
 import keras_bert_impl as kbi
 from keras_bert_impl.models.reranker import labelled_pairs
-from keras_bert_impl.natural_data.texts import columns_of
+from keras_bert_impl.preprocessing.texts import columns_of
 
 QUERY = "the cat sat"
 TEXTS = ["a dog ran in the rain", "the cat", "on a mat . the cat sat on a mat in the rain", ""]
@@ -156,7 +156,7 @@ def test_what_another_model_left_in_a_directory_does_not_change_scores(reranker,
 
 
 def test_a_converted_checkpoint_shows_the_same_scores(reranker, tmp_path):
-    from keras_bert_impl.commands.convert import ConvertConfig, run
+    from keras_bert_training.commands.convert import ConvertConfig, run
 
     model = kbi.Reranker(reranker.encoder, reranker.tokenizer, sequence_length=20, score_activation="linear")
     model.save_pretrained(tmp_path / "one")

@@ -8,7 +8,7 @@ from every_model import KINDS, MODELS, inputs_of
 from tiers import every_backend
 
 import keras_bert_impl as kbi
-from keras_bert_impl.model_methods.own_inputs import own_inputs
+from keras_bert_impl.encoders.own_inputs import own_inputs
 
 LABELS = np.array([0, 2], "int32")
 # Names that sort before, between and behind those of the inputs.

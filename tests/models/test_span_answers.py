@@ -5,7 +5,7 @@ import pytest
 from tiers import once
 
 from keras_bert_impl.models.span_answers import Answer, best_answers, choose
-from keras_bert_impl.natural_data.question_windows import Question, Windows
+from keras_bert_impl.preprocessing.question_windows import Question, Windows
 
 pytestmark = once
 

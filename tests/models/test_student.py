@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import keras_bert_impl as kbi
-from keras_bert_impl.families import build_encoder
+from keras_bert_impl.encoders import build_encoder
 from keras_bert_impl.models.student import copy_layers, evenly_spaced, student_config
 
 

@@ -12,8 +12,8 @@ from keras_bert_impl.embedding_losses import (
     MultipleNegativesRankingLoss,
     TripletLoss,
 )
-from keras_bert_impl.natural_data.column_rows import text_numbers
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.preprocessing.column_rows import text_numbers
 
 FIRST = ["the cat", "a dog ran", "red mat", "good rain", "the dog sat"]
 SECOND = ["a cat", "dog", "blue mat", "bad rain is bad", "a cat sat on"]

@@ -8,8 +8,8 @@ from conftest import revealing_config
 from tiers import every_backend, full_on, on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.tasks.conll import Sentence
-from keras_bert_impl.tasks.named_entities import TASKS, LabelledSentences
+from keras_bert_training.tasks.conll import Sentence
+from keras_bert_training.tasks.named_entities import TASKS, LabelledSentences
 
 CLASSES = ["O", "B-A", "I-A", "B-B", "I-B"]
 WORDS = [["the", "cats", "sat"], ["red", "dogs", "ran", "on"], ["rain"]]

@@ -9,7 +9,7 @@ from tiers import every_backend, full_on, on, once
 
 import keras_bert_impl as kbi
 from keras_bert_impl.models.span_answers import best_answers
-from keras_bert_impl.natural_data.question_windows import Question, question_rows
+from keras_bert_impl.preprocessing.question_windows import Question, question_rows
 
 CONTEXT, QUESTION = SENTENCES[3], "What is it?"
 

@@ -15,10 +15,10 @@ from tensorflow_serving.config import model_server_config_pb2
 from tiers import on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.cli import main
-from keras_bert_impl.commands.serve import ServeConfig, parse_models
-from keras_bert_impl.tokenizers.rows import sentence_of_cut
-from keras_bert_impl.training import runs
+from keras_bert_impl.text.tokenizers.rows import sentence_of_cut
+from keras_bert_training import runs
+from keras_bert_training.cli import main
+from keras_bert_training.commands.serve import ServeConfig, parse_models
 
 pytestmark = on("tensorflow")
 
@@ -89,21 +89,23 @@ def test_the_commands_that_export_new_versions_write_them(films, page, monkeypat
 
 def test_the_configuration_for_tensorflow_serving_is_read_by_its_message():
     config = model_server_config_pb2.ModelServerConfig()
-    text_format.Parse((ROOT / "deploy" / "models.config").read_text(), config)
+    text_format.Parse((ROOT / "serving" / "deploy" / "models.config").read_text(), config)
     (model,) = config.model_config_list.config
     assert (model.name, model.base_path) == ("films", "/models/films")
 
 
 def test_the_configurations_of_kubernetes_are_those_of_compose():
-    copies = ROOT / "deploy" / "kubernetes" / "configs"
+    copies = ROOT / "serving" / "deploy" / "kubernetes" / "configs"
     for path in copies.iterdir():
-        assert path.read_text() == (ROOT / "deploy" / path.name).read_text()
-    assert {path.name for path in copies.iterdir()} == {path.name for path in (ROOT / "deploy").glob("*.config")}
+        assert path.read_text() == (ROOT / "serving" / "deploy" / path.name).read_text()
+    assert {path.name for path in copies.iterdir()} == {
+        path.name for path in (ROOT / "serving" / "deploy").glob("*.config")
+    }
 
 
 def test_the_manifests_name_each_other():
     found = {}
-    for path in (ROOT / "deploy" / "kubernetes").glob("*.yaml"):
+    for path in (ROOT / "serving" / "deploy" / "kubernetes").glob("*.yaml"):
         found |= {
             (one["kind"], one.get("metadata", {}).get("name")): one for one in yaml.safe_load_all(path.read_text())
         }
@@ -115,6 +117,8 @@ def test_the_manifests_name_each_other():
         assert service["selector"] == pods["selector"]["matchLabels"] == pods["template"]["metadata"]["labels"]
         assert {port["targetPort"] for port in service["ports"]} <= ports
     listed = found["Kustomization", None]["resources"]
-    assert {*listed, "kustomization.yaml"} == {path.name for path in (ROOT / "deploy" / "kubernetes").glob("*.yaml")}
-    compose = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())["services"]["serving"]
+    assert {*listed, "kustomization.yaml"} == {
+        path.name for path in (ROOT / "serving" / "deploy" / "kubernetes").glob("*.yaml")
+    }
+    compose = yaml.safe_load((ROOT / "serving" / "deploy" / "compose.yaml").read_text())["services"]["serving"]
     assert compose["image"] == pods["template"]["spec"]["containers"][0]["image"]

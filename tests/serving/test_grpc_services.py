@@ -17,7 +17,7 @@ from tensorflow_serving.apis import (
 )
 from tiers import on
 
-from keras_bert_impl.serving import grpc_services, tensor_messages
+from keras_bert_serving import grpc_services, tensor_messages
 
 pytestmark = on("tensorflow")
 

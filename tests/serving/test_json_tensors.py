@@ -8,11 +8,11 @@ import orjson
 import pytest
 from tiers import on
 
-from keras_bert_impl.serving import request_inputs
-from keras_bert_impl.serving.errors import ServingError
-from keras_bert_impl.serving.json_tensors import columns_of_rows, predict_answer, read_object
-from keras_bert_impl.serving.request_inputs import Limits, shortened
-from keras_bert_impl.serving.signatures import Array, Signature
+from keras_bert_serving import request_inputs
+from keras_bert_serving.errors import ServingError
+from keras_bert_serving.json_tensors import columns_of_rows, predict_answer, read_object
+from keras_bert_serving.request_inputs import Limits, shortened
+from keras_bert_serving.signatures import Array, Signature
 
 pytestmark = on("tensorflow")
 

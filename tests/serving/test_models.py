@@ -5,8 +5,8 @@ import pytest
 from made_servers import RunningServer, running, write_model
 from tiers import on
 
-from keras_bert_impl.serving.models import ServedModel, highest_version, load, warm_up
-from keras_bert_impl.serving.servable import SessionOptions
+from keras_bert_serving.models import ServedModel, highest_version, load, warm_up
+from keras_bert_serving.servable import SessionOptions
 
 pytestmark = on("tensorflow")
 

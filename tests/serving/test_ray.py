@@ -14,7 +14,7 @@ from tiers import on
 
 pytestmark = [on("tensorflow"), pytest.mark.full]
 
-# deploy/ray.yaml on a Ray of its own, whose replicas are asked by clients while one is killed, and all are replaced.
+# serving/deploy/ray.yaml on a Ray of its own, whose replicas are asked by clients while one is killed, and all are replaced.
 SCRIPT = """
 import http.client, json, os, sys, threading, time, urllib.error, urllib.request
 import psutil, ray, yaml
@@ -85,10 +85,10 @@ def test_nothing_is_lost_where_a_replica_dies_or_is_replaced(tmp_path):
     pytest.importorskip("ray")
     for version in (1, 2):
         write_model(tmp_path, version)
-    config = yaml.safe_load((ROOT / "deploy" / "ray.yaml").read_text())
+    config = yaml.safe_load((ROOT / "serving" / "deploy" / "ray.yaml").read_text())
     config["http_options"]["port"] = 8655
     (tmp_path / "ray.yaml").write_text(yaml.safe_dump(config))
-    page = (ROOT / "deploy" / "README.md").read_text()
+    page = (ROOT / "serving" / "deploy" / "README.md").read_text()
     (variables,) = [line for line in page.splitlines() if "RAY_SERVE_ENABLE_HA_PROXY" in line]
     environment = dict(word.split("=", 1) for word in shlex.split(variables)[1:])
     paths = {"PYTHONPATH": str(pathlib.Path(ROOT)), "KERAS_BACKEND": "tensorflow", "RAY_USAGE_STATS_ENABLED": "0"}

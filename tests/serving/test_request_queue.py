@@ -9,11 +9,11 @@ import pytest
 from grpc import StatusCode
 from tiers import on
 
-from keras_bert_impl.serving import request_queue
-from keras_bert_impl.serving.batch_choice import part_starts
-from keras_bert_impl.serving.errors import ServingError, invalid
-from keras_bert_impl.serving.request_queue import RequestQueue
-from keras_bert_impl.serving.signatures import Array, Signature
+from keras_bert_serving import request_queue
+from keras_bert_serving.batch_choice import part_starts
+from keras_bert_serving.errors import ServingError, invalid
+from keras_bert_serving.request_queue import RequestQueue
+from keras_bert_serving.signatures import Array, Signature
 
 pytestmark = on("tensorflow")
 

@@ -13,10 +13,10 @@ import tensorflow as tf
 from made_servers import running, write_model
 from tiers import on
 
-from keras_bert_impl.serving import json_tensors
-from keras_bert_impl.serving.metrics import Metrics
-from keras_bert_impl.serving.request_log import RequestLog
-from keras_bert_impl.serving.server import IDLE_SECONDS
+from keras_bert_serving import json_tensors
+from keras_bert_serving.metrics import Metrics
+from keras_bert_serving.request_log import RequestLog
+from keras_bert_serving.server import IDLE_SECONDS
 
 pytestmark = on("tensorflow")
 

@@ -10,7 +10,7 @@ from made_servers import RunningServer, running
 from tiers import on
 
 from keras_bert_impl.export import export_onnx, export_openvino, export_saved_model
-from keras_bert_impl.serving.models import ServedModel
+from keras_bert_serving.models import ServedModel
 
 FORMATS = {"onnx": export_onnx, "openvino": export_openvino, "saved_model": export_saved_model}
 ROWS = ("onnx", "openvino")

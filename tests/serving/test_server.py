@@ -22,11 +22,11 @@ from made_servers import RunningServer, running, write_model
 from tiers import on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.commands.serve import ServeConfig, run
-from keras_bert_impl.serving import models
-from keras_bert_impl.serving.model_directory import exported
-from keras_bert_impl.serving.models import ServedModel, parse_models
-from keras_bert_impl.training import runs
+from keras_bert_serving import models
+from keras_bert_serving.model_directory import exported
+from keras_bert_serving.models import ServedModel, parse_models
+from keras_bert_training import runs
+from keras_bert_training.commands.serve import ServeConfig, run
 
 pytestmark = on("tensorflow")
 
@@ -134,7 +134,16 @@ def test_who_was_connected_when_the_server_is_asked_to_end_is_answered(toy):
 
 @pytest.mark.full
 def test_the_command_serves_until_sigterm_and_ends_with_0(toy, tmp_path):
-    command = [sys.executable, "-m", "keras_bert_impl", "serve", "--model", f"toy={toy}", "--port=0", "--grpc_port=0"]
+    command = [
+        sys.executable,
+        "-m",
+        "keras_bert_training",
+        "serve",
+        "--model",
+        f"toy={toy}",
+        "--port=0",
+        "--grpc_port=0",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[2]), "KERAS_BACKEND": "tensorflow"}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -185,7 +194,7 @@ def test_a_server_that_is_asked_to_end_while_it_exports_ends_and_leaves_nothing(
     encoder = kbi.BertEncoder(revealing_config(small_tokenizer, max_length=16))
     kbi.TextClassifier(encoder, num_classes=2, tokenizer=small_tokenizer).save_pretrained(tmp_path / "films")
     (tmp_path / "temporary").mkdir()
-    command = [sys.executable, "-m", "keras_bert_impl", "serve", f"--model=films={tmp_path / 'films'}"]
+    command = [sys.executable, "-m", "keras_bert_training", "serve", f"--model=films={tmp_path / 'films'}"]
     environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[2]), "KERAS_BACKEND": "tensorflow"}
     environment["TMPDIR"] = str(tmp_path / "temporary")
     process = subprocess.Popen(

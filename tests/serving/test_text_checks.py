@@ -13,13 +13,13 @@ from tiers import on, once
 import keras_bert_impl as kbi
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.json_files import write_json
-from keras_bert_impl.serving.errors import ServingError
-from keras_bert_impl.serving.models import Models, ServedModel
-from keras_bert_impl.serving.request_inputs import Limits
-from keras_bert_impl.serving.request_queue import RequestQueue
-from keras_bert_impl.serving.signatures import Array, Signature
-from keras_bert_impl.serving.text_checks import TextChecks
-from keras_bert_impl.tokenizers.tokenizer_json_writer import write_portable_file
+from keras_bert_impl.text.tokenizers.tokenizer_json_writer import write_portable_file
+from keras_bert_serving.errors import ServingError
+from keras_bert_serving.models import Models, ServedModel
+from keras_bert_serving.request_inputs import Limits
+from keras_bert_serving.request_queue import RequestQueue
+from keras_bert_serving.signatures import Array, Signature
+from keras_bert_serving.text_checks import TextChecks
 
 ROOM = 9  # tokens of a text, of 11 with [CLS] and [SEP]
 FITTING, LONG = "the " * ROOM, "the " * (ROOM + 1)

@@ -7,7 +7,7 @@ import keras
 import pytest
 
 from keras_bert_impl.callbacks import training_figures
-from keras_bert_impl.training import data_preparation, pretraining_report
+from keras_bert_training import data_preparation, pretraining_report
 
 # What baselines() returns in a run that does not count them.
 NO_BASELINES = {

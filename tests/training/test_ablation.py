@@ -13,12 +13,12 @@ import yaml
 from made_tasks import write_ner
 from tiers import once
 
-from keras_bert_impl.corpora import Document
-from keras_bert_impl.options.rules import check_options
-from keras_bert_impl.tasks.conll import read_conll
-from keras_bert_impl.tasks.tables import BadRows
-from keras_bert_impl.training import finetuning
-from keras_bert_impl.training.runs import parse
+from keras_bert_impl.text.corpora import Document
+from keras_bert_training import finetuning
+from keras_bert_training.options.rules import check_options
+from keras_bert_training.runs import parse
+from keras_bert_training.tasks.conll import read_conll
+from keras_bert_training.tasks.tables import BadRows
 
 PAGE = "docs/ablations.md"
 STUDIES = documentation.ROOT / "studies"

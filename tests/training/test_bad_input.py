@@ -8,7 +8,7 @@ from made_tasks import write_squad
 from tiers import once
 
 import keras_bert_impl as kbi
-from keras_bert_impl.training import data_preparation, finetuning
+from keras_bert_training import data_preparation, finetuning
 
 pytestmark = once
 

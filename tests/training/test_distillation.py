@@ -9,8 +9,8 @@ from interrupted_runs import assert_equal_states, interrupted, last_state, prepa
 from reference_models import open_in_transformers
 
 import keras_bert_impl as kbi
-from keras_bert_impl.training import distillation
-from keras_bert_impl.training.runs import parse
+from keras_bert_training import distillation
+from keras_bert_training.runs import parse
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 LENGTH = 16

@@ -5,8 +5,8 @@ from conftest import WORDS
 from tiers import on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.commands.export import ExportConfig, choose_task, run
-from keras_bert_impl.training.runs import parse
+from keras_bert_training.commands.export import ExportConfig, choose_task, run
+from keras_bert_training.runs import parse
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 from tiers import full_but, once
 
 from keras_bert_impl import checkpoints
-from keras_bert_impl.tokenizers import MPNetTokenizer, learn_vocabulary
-from keras_bert_impl.training import data_preparation, pretraining
-from keras_bert_impl.training.runs import parse
+from keras_bert_impl.text.tokenizers import MPNetTokenizer, learn_vocabulary
+from keras_bert_training import data_preparation, pretraining
+from keras_bert_training.runs import parse
 
 PAGE = "docs/families.md"
 SMALL = (
@@ -75,6 +75,6 @@ def test_the_lines_of_code_are_those_of_the_files():
     rows = table("its file")
     assert len(rows) >= 7
     for name, count, _ in rows:
-        file = f"families/{name.split(',')[0].lower()}.py"
+        file = f"encoders/{name.split(',')[0].lower()}.py"
         found = len((PACKAGE / file).read_text(encoding="utf-8").splitlines())
         assert abs(found - int(count)) <= 10, f"{file} has {found} lines, the table says {count}"

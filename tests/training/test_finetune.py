@@ -25,13 +25,13 @@ from made_tasks import (
 from tiers import full_but, once
 
 import keras_bert_impl as kbi
-from keras_bert_impl.tasks import squad_metrics
-from keras_bert_impl.tasks.conll import read_conll
-from keras_bert_impl.tasks.labelled_texts import LabelledTexts
-from keras_bert_impl.tasks.named_entities import LabelledSentences
-from keras_bert_impl.tasks.own_data import own_task
-from keras_bert_impl.tasks.squad_files import read_squad
-from keras_bert_impl.training import finetuning, finetuning_trial
+from keras_bert_training import finetuning, finetuning_trial
+from keras_bert_training.tasks import squad_metrics
+from keras_bert_training.tasks.conll import read_conll
+from keras_bert_training.tasks.labelled_texts import LabelledTexts
+from keras_bert_training.tasks.named_entities import LabelledSentences
+from keras_bert_training.tasks.own_data import own_task
+from keras_bert_training.tasks.squad_files import read_squad
 
 pytestmark = once
 
@@ -338,7 +338,7 @@ def test_a_set_of_the_hub_needs_no_validation_split_and_may_have_rows_without_la
 def test_a_file_with_a_task_is_a_task(checkpoint, tmp_path):
     write_mrpc(tmp_path / "data")
     (tmp_path / "mine.py").write_text(
-        "import dataclasses\nfrom keras_bert_impl.tasks import glue\n"
+        "import dataclasses\nfrom keras_bert_training.tasks import glue\n"
         "TASK = dataclasses.replace(glue.TASKS['mrpc'], name='mine', main_metric='accuracy')\n"
     )
     figures = finetuning.run(config_of(checkpoint, tmp_path, str(tmp_path / "mine.py"), epochs=1))
@@ -346,7 +346,7 @@ def test_a_file_with_a_task_is_a_task(checkpoint, tmp_path):
 
 
 PLAIN_TASK = """
-from keras_bert_impl.tasks import glue
+from keras_bert_training.tasks import glue
 
 class Plain:
     def __init__(self, task):

@@ -13,7 +13,7 @@ from tiers import every_backend
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks import ExactResume
-from keras_bert_impl.training import finetuning, finetuning_trial
+from keras_bert_training import finetuning, finetuning_trial
 
 pytestmark = pytest.mark.usefixtures("quick_steps")
 

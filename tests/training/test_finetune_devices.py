@@ -16,7 +16,7 @@ from tiers import on
 import keras_bert_impl as kbi
 from keras_bert_impl import distribution
 
-FINETUNE = [sys.executable, "-m", "keras_bert_impl", "finetune"]
+FINETUNE = [sys.executable, "-m", "keras_bert_training", "finetune"]
 # The distribution for two devices of this machine, and for two processes.
 KINDS = {"tensorflow": ("mirrored", "multi_worker"), "jax": ("data_parallel", "data_parallel")}
 DEVICES, PROCESSES = KINDS.get(keras.backend.backend(), (None, None))

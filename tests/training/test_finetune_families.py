@@ -17,7 +17,7 @@ from made_tokenizers import (
 from tiers import full_but, once
 
 import keras_bert_impl as kbi
-from keras_bert_impl.training import finetuning
+from keras_bert_training import finetuning
 
 pytestmark = once
 

@@ -8,11 +8,11 @@ import typing
 import pytest
 from tiers import once
 
-from keras_bert_impl.cli import COMMANDS
-from keras_bert_impl.options.convert import ConvertConfig
-from keras_bert_impl.options.export import ExportConfig
-from keras_bert_impl.options.rules import ABSENT, GIVEN, OF_DEVICES, RANGES, RULES, Range, check_options, default_of
-from keras_bert_impl.training.runs import check_run, parse
+from keras_bert_training.cli import COMMANDS
+from keras_bert_training.options.convert import ConvertConfig
+from keras_bert_training.options.export import ExportConfig
+from keras_bert_training.options.rules import ABSENT, GIVEN, OF_DEVICES, RANGES, RULES, Range, check_options, default_of
+from keras_bert_training.runs import check_run, parse
 
 pytestmark = once
 
@@ -21,7 +21,7 @@ def numeric_options():
     """(command, option) of each option that takes a number, or several."""
     for name, command in COMMANDS.items():
         kind = getattr(
-            importlib.import_module(f"keras_bert_impl.options.{name.replace('-', '_')}"), command.configuration
+            importlib.import_module(f"keras_bert_training.options.{name.replace('-', '_')}"), command.configuration
         )
         for option, hint in typing.get_type_hints(kind).items():
             field = next((field for field in dataclasses.fields(kind) if field.name == option), None)
@@ -72,7 +72,7 @@ def test_every_range_is_of_an_option():
 
 
 def test_a_program_is_refused_as_the_command_is(tmp_path):
-    from keras_bert_impl.training.finetuning import FinetuneConfig
+    from keras_bert_training.finetuning import FinetuneConfig
 
     config = FinetuneConfig("data", "model", str(tmp_path / "run"), epochs=0)
     with pytest.raises(ValueError, match=r"--epochs 0 is out of range: expected at least 1\."):

@@ -13,10 +13,10 @@ import pytest
 from made_tokenizers import byte_pair_tokenizer, xlm_roberta_tokenizer
 from tiers import once
 
-from keras_bert_impl.preprocessing import sentence_ids, shards
-from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS, write_vocabulary
-from keras_bert_impl.training import data_preparation, pretraining
-from keras_bert_impl.training.pretraining_data import PretrainingData
+from keras_bert_impl.text.rows import sentence_ids, shards
+from keras_bert_impl.text.tokenizers.vocabulary import SPECIAL_TOKENS, write_vocabulary
+from keras_bert_training import data_preparation, pretraining
+from keras_bert_training.pretraining_data import PretrainingData
 
 pytestmark = once
 
@@ -158,7 +158,7 @@ def test_the_command_imports_no_keras_and_no_backend_in_any_process(tmp_path, te
         str(tmp_path / "data"),
     ]
     subprocess.run(
-        [sys.executable, "-m", "keras_bert_impl", "prepare-data", *options],
+        [sys.executable, "-m", "keras_bert_training", "prepare-data", *options],
         env={**os.environ, "PYTHONPATH": paths},
         check=True,
     )
@@ -192,7 +192,7 @@ def test_workers_end_with_a_process_that_is_killed(tmp_path):
     script = tmp_path / "waiting.py"
     script.write_text(
         "import os, time\n"
-        "from keras_bert_impl.preprocessing.local_jobs import worker_pool\n"
+        "from keras_bert_impl.text.rows.local_jobs import worker_pool\n"
         "if __name__ == '__main__':\n"
         "    with worker_pool(2) as pool:\n"
         "        print(pool.submit(os.getpid).result(), flush=True)\n"

@@ -7,9 +7,9 @@ from six_languages import SENTENCES
 from tiers import once
 
 from keras_bert_impl import WordPieceTokenizer
-from keras_bert_impl.preprocessing import shards
-from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
-from keras_bert_impl.training import data_preparation, labelled_sentences
+from keras_bert_impl.text.rows import shards
+from keras_bert_impl.text.tokenizers.vocabulary import SPECIAL_TOKENS
+from keras_bert_training import data_preparation, labelled_sentences
 
 pytestmark = once
 

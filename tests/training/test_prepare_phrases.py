@@ -7,13 +7,13 @@ import pytest
 from six_languages import SENTENCES
 from tiers import once
 
-from keras_bert_impl.preprocessing import shards
-from keras_bert_impl.preprocessing.phrases import MARKS
-from keras_bert_impl.preprocessing.record_files import RecordReader
-from keras_bert_impl.preprocessing.serialized_rows import parse_rows
-from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
-from keras_bert_impl.training import data_preparation, pretraining
-from keras_bert_impl.training.pretraining_data import PretrainingData
+from keras_bert_impl.text.rows import shards
+from keras_bert_impl.text.rows.phrases import MARKS
+from keras_bert_impl.text.rows.record_files import RecordReader
+from keras_bert_impl.text.rows.serialized_rows import parse_rows
+from keras_bert_impl.text.tokenizers.vocabulary import SPECIAL_TOKENS
+from keras_bert_training import data_preparation, pretraining
+from keras_bert_training.pretraining_data import PretrainingData
 
 pytestmark = once
 

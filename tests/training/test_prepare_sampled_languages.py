@@ -5,12 +5,12 @@ import collections
 import pytest
 from tiers import once
 
-from keras_bert_impl.preprocessing import shards
-from keras_bert_impl.preprocessing.record_files import RecordReader
-from keras_bert_impl.preprocessing.serialized_rows import parse_rows
-from keras_bert_impl.tokenizers import open_tokenizer
-from keras_bert_impl.training import data_preparation
-from keras_bert_impl.training.data_preparation import PrepareConfig, VocabularySample, factors_of, open_pieces
+from keras_bert_impl.text.rows import shards
+from keras_bert_impl.text.rows.record_files import RecordReader
+from keras_bert_impl.text.rows.serialized_rows import parse_rows
+from keras_bert_impl.text.tokenizers import open_tokenizer
+from keras_bert_training import data_preparation
+from keras_bert_training.data_preparation import PrepareConfig, VocabularySample, factors_of, open_pieces
 
 pytestmark = once
 

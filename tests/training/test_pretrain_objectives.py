@@ -11,9 +11,7 @@ from tiers import full_but, once
 from transformers import AutoModelForMaskedLM
 
 from keras_bert_impl import BertConfig, BertEncoder, MaskedLM, Pretrainer, TextEmbedder, WordPieceTokenizer
-from keras_bert_impl.training import (
-    pretraining,
-)
+from keras_bert_training import pretraining
 
 pytestmark = [once, pytest.mark.usefixtures("without_reports")]
 

@@ -12,15 +12,15 @@ from tiers import on
 
 from keras_bert_impl import Pretrainer
 from keras_bert_impl.distribution import hardware
-from keras_bert_impl.preprocessing import shards
-from keras_bert_impl.training import (
+from keras_bert_impl.text.rows import shards
+from keras_bert_training import (
     data_preparation,
     pretraining,
     pretraining_data,
     pretraining_plan,
     pretraining_report,
 )
-from keras_bert_impl.training.claims import locked
+from keras_bert_training.claims import locked
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 

@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from keras_bert_impl.training import pretraining, pretraining_report
+from keras_bert_training import pretraining, pretraining_report
 
 PAD, CLS, SEP, MASK, CAT, DOG, RUN = range(7)
 ROWS = [[CLS, CAT, RUN, SEP, PAD], [CLS, DOG, RUN, CAT, SEP], [CLS, CAT, CAT, RUN, SEP]]

@@ -7,11 +7,11 @@ import pytest
 from six_languages import SENTENCES
 
 from keras_bert_impl import WordPieceTokenizer
-from keras_bert_impl.commands import quickstart
-from keras_bert_impl.options.serve import ServeConfig
-from keras_bert_impl.tokenizers import learn_vocabulary
-from keras_bert_impl.training import pretraining, pretraining_plan
-from keras_bert_impl.training.runs import parse
+from keras_bert_impl.text.tokenizers import learn_vocabulary
+from keras_bert_training import pretraining, pretraining_plan
+from keras_bert_training.commands import quickstart
+from keras_bert_training.options.serve import ServeConfig
+from keras_bert_training.runs import parse
 
 BACKEND = keras.backend.backend()
 RECIPES = {

@@ -8,10 +8,10 @@ from conftest import WORDS
 from made_tokenizers import xlnet_tokenizer
 from tiers import once
 
-from keras_bert_impl.options.recipes import RECIPES
-from keras_bert_impl.tokenizers import MPNetTokenizer, WordPieceTokenizer
-from keras_bert_impl.training import finetuning, pretraining, pretraining_model
-from keras_bert_impl.training.runs import parse
+from keras_bert_impl.text.tokenizers import MPNetTokenizer, WordPieceTokenizer
+from keras_bert_training import finetuning, pretraining, pretraining_model
+from keras_bert_training.options.recipes import RECIPES
+from keras_bert_training.runs import parse
 
 pytestmark = once
 

@@ -5,11 +5,11 @@ import importlib
 import pytest
 from tiers import on, once
 
-from keras_bert_impl.options.convert import ConvertConfig
-from keras_bert_impl.options.export import ExportConfig
-from keras_bert_impl.resume.sharded_state import path_of
-from keras_bert_impl.training import pretraining
-from keras_bert_impl.training.runs import check_run, open_run, parse
+from keras_bert_impl.callbacks.sharded_state import path_of
+from keras_bert_training import pretraining
+from keras_bert_training.options.convert import ConvertConfig
+from keras_bert_training.options.export import ExportConfig
+from keras_bert_training.runs import check_run, open_run, parse
 
 pytestmark = once
 

@@ -10,12 +10,12 @@ from made_tasks import write_lines
 from tiers import once
 
 from keras_bert_impl.checkpoints import CardFacts
-from keras_bert_impl.options.finetune import FinetuneConfig
-from keras_bert_impl.options.prepare_data import PrepareConfig
-from keras_bert_impl.options.pretrain import PretrainConfig
-from keras_bert_impl.training import finetuning, report
-from keras_bert_impl.training.runs import open_run, parse
-from keras_bert_impl.training.worst_errors import worst_errors
+from keras_bert_training import finetuning, report
+from keras_bert_training.options.finetune import FinetuneConfig
+from keras_bert_training.options.prepare_data import PrepareConfig
+from keras_bert_training.options.pretrain import PretrainConfig
+from keras_bert_training.runs import open_run, parse
+from keras_bert_training.worst_errors import worst_errors
 
 pytestmark = once
 HOSTILE = "<script>alert(1)</script>"

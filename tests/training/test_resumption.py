@@ -17,11 +17,11 @@ from test_distribution import environments
 from tiers import full_but, on, once
 
 from keras_bert_impl.callbacks import training_figures
-from keras_bert_impl.resume.saved_states import TrainingState
-from keras_bert_impl.training import pretraining, pretraining_plan, pretraining_rounds
+from keras_bert_impl.callbacks.saved_states import TrainingState
+from keras_bert_training import pretraining, pretraining_plan, pretraining_rounds
 
 pytestmark = pytest.mark.usefixtures("without_reports")
-PRETRAIN = [sys.executable, "-m", "keras_bert_impl", "pretrain"]
+PRETRAIN = [sys.executable, "-m", "keras_bert_training", "pretrain"]
 
 
 @pytest.fixture(scope="module")

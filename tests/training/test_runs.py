@@ -11,8 +11,8 @@ import sys
 import pytest
 from tiers import once
 
-from keras_bert_impl.training.claims import locked
-from keras_bert_impl.training.runs import check_run, open_run
+from keras_bert_training.claims import locked
+from keras_bert_training.runs import check_run, open_run
 
 pytestmark = once
 
@@ -108,7 +108,7 @@ def test_a_second_run_in_a_directory_is_refused_until_the_first_has_ended(tmp_pa
 
 HOLDER = """
 import sys, time
-from keras_bert_impl.training.claims import locked
+from keras_bert_training.claims import locked
 with locked(sys.argv[1]):
     print("locked", flush=True)
     time.sleep(600)

@@ -1,0 +1,210 @@
+"""The states of a training run, saved so that the run resumes bit for bit where it stopped.
+
+A state consists of the model's weights and random generators, the optimizer's variables, and what the caller adds. A
+single process, or the first of several that TensorFlow joins, writes files `step-NNNNNNNN.npz`. Several JAX processes,
+and a single one whose directory is remote, write directories `step-NNNNNNNN`, each process its parts, while training
+goes on. Either kind can be resumed by any number of JAX processes; other backends read files.
+"""
+
+import re
+
+import keras
+
+from keras_bert_impl import distribution
+from keras_bert_impl.callbacks import file_state, sharded_state
+from keras_bert_impl.callbacks.sharded_state import UNFINISHED, DamagedState
+from keras_bert_impl.console import say
+
+KEPT = 2  # states: the last one, and the one before it in case the last one is damaged
+NAME, DAMAGED = re.compile(r"step-(\d{8,})(\.npz)?"), ".damaged"
+NO_STEP = 2**31 - 1
+
+
+class TrainingState:
+    """The saved states of one training run.
+
+    Args:
+        directory: created when the first state is saved. JAX can also save to a remote one, such as
+            gs://bucket/folder.
+
+    Raises: ImportError if saving takes Orbax and it is missing; ValueError for a remote directory on another backend.
+    """
+
+    def __init__(self, directory):
+        self.is_remote = "://" in str(directory)
+        backend = keras.backend.backend()
+        if self.is_remote and backend != "jax":
+            raise ValueError(
+                f"{directory} is remote, and {backend} saves training states only to local directories: name one, or a "
+                "mounted bucket, or train with KERAS_BACKEND=jax."
+            )
+        self.is_sharded = backend == "jax" and (self.is_remote or distribution.num_processes() > 1)
+        if self.is_sharded or self.is_remote:
+            sharded_state.check_orbax()
+        self.directory = sharded_state.path_of(directory)
+        self.writer, self.last_saved = sharded_state.ShardedWriter(), None
+
+    def save(self, model, step, notes=None, arrays=None, metrics=False):
+        """Saves the state after `step` steps, and removes all but the last two. All processes must call this method.
+
+        Args:
+            model: a compiled model whose optimizer is built.
+            step: number of steps trained so far.
+            notes: a JSON value to save with the state.
+            arrays: dict of further arrays to save.
+            metrics: whether to save the metrics, too, which matter within an epoch.
+
+        Raises: OSError if the disk is full; the earlier states are not touched in that case. What is written in the
+            background fails at the next call, or in `finish`.
+        """
+        groups = variables_of(model) | ({"metrics": model.metrics_variables} if metrics else {})
+        name = f"step-{step:08d}"
+        if distribution.is_chief():
+            self.directory.mkdir(parents=True, exist_ok=True)
+        if not self.is_sharded:
+            file_state.write(self.directory / f"{name}.npz", groups, arrays or {}, notes)
+        elif step != self.last_saved:  # it may be due for two reasons
+            self.finish()
+            self.writer.write(self.directory / name, groups, arrays or {}, notes)
+        self.last_saved = step
+        if not self.is_sharded:
+            self._remove_old()
+
+    def finish(self):
+        """Returns when the last state is complete. All processes must call this method."""
+        if self.is_sharded and self.last_saved is not None:
+            self.writer.wait()
+            self._remove_old()
+
+    def paths(self):
+        """The files and directories of complete states, oldest first."""
+        if not self.directory.is_dir():
+            return []
+        found = [path for path in self.directory.iterdir() if NAME.fullmatch(path.name)]
+        complete = [path for path in found if path.suffix == ".npz" or sharded_state.is_complete(path)]
+        return sorted(complete, key=lambda path: path.name)
+
+    def _remove_old(self):
+        if distribution.is_chief():
+            for old in self.paths()[:-KEPT]:
+                old.unlink() if old.suffix == ".npz" else sharded_state.remove_directory(old)
+
+    def newest_first(self):
+        """Yields the saved states as FileState or ShardedState; all processes get those that the chief finds.
+
+        Asking for the next one says that a state is damaged. It is then renamed, so that it is found no more, and
+        reported, but not removed.
+
+        Raises: ValueError in all processes if they do not share the directory, if one of them cannot read a state, or
+            if all states are damaged.
+        """
+        self.finish()
+        distribution.check_shared(self.directory)
+        while True:
+            with distribution.failing_together():
+                found = self._newest_intact() if distribution.is_chief() else None
+            step = distribution.from_chief(NO_STEP if found is None else step_of(found))
+            is_file = distribution.from_chief(found is not None and found.suffix == ".npz")
+            if step == NO_STEP:
+                return
+            path = self.directory / f"step-{step:08d}{'.npz' if is_file else ''}"
+            with distribution.failing_together():
+                state = opened(path)
+            yield state
+            if distribution.is_chief():
+                set_aside(path)
+
+    def _newest_intact(self):
+        """The path of the newest state whose checksums are right, so far as one process can tell; None without any."""
+        self._remove_unfinished()
+        for path in reversed(self.paths()):
+            try:
+                state = opened(path)
+                if isinstance(state, file_state.FileState):
+                    state.check()
+                return path
+            except DamagedState as error:
+                say(f"  {error}")
+                set_aside(path)
+        if self.directory.is_dir() and any(path.name.endswith(DAMAGED) for path in self.directory.iterdir()):
+            raise ValueError(
+                f"All states in {self.directory} are damaged, and have been renamed to *{DAMAGED}: restore them from a "
+                "copy, or remove the directory to begin with the first step."
+            )
+        return None
+
+    def _remove_unfinished(self):
+        """Removes the directories that processes had begun to write when they were killed."""
+        for path in self.directory.iterdir() if self.directory.is_dir() else ():
+            is_begun = NAME.fullmatch(path.name) and path.suffix != ".npz" and not sharded_state.is_complete(path)
+            if is_begun or UNFINISHED in path.name:
+                sharded_state.remove_directory(path)
+
+    def read_last(self):
+        """(step, arrays, notes) of the last intact state; None without any. For looking at it without a model."""
+        for state in self.newest_first():
+            return step_of(state.path), state.all_arrays(), state.notes
+        return None
+
+
+def opened(path):
+    """The state at a path. Raises DamagedState; ValueError or ImportError if it cannot be read here."""
+    try:
+        if path.suffix == ".npz":
+            return file_state.FileState(path)
+        if keras.backend.backend() != "jax":
+            raise ValueError(f"{path} was saved by several JAX processes: resume with KERAS_BACKEND=jax.")
+        sharded_state.check_orbax()
+        return sharded_state.ShardedState(path)
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be read ({error}). Nothing was removed: run again when all processes can read it, or move "
+            "it away to resume from the state before it."
+        ) from None
+
+
+def step_of(path):
+    """The training step at which the state of this path was saved."""
+    return int(NAME.fullmatch(path.name)[1])
+
+
+def set_aside(path):
+    """Renames a damaged state."""
+    aside = path.with_name(path.name + DAMAGED)
+    path.rename(aside)
+    say(f"  {path.name} is damaged, and is now {aside.name}: resuming from the state before it")
+
+
+def restore(model, state):
+    """Assigns a saved state to a compiled model of the same shape; returns the arrays saved beside the variables.
+
+    Raises: DamagedState; ValueError if the variables of the model or its optimizer do not match the saved ones.
+    """
+    model.optimizer.build(model.trainable_variables)
+    for group, variables in variables_of(model).items():
+        assign(group, variables, state)
+    return state.arrays()
+
+
+def assign(group, variables, state):
+    """Assigns a group of a saved state to variables. Raises DamagedState; ValueError if they do not match."""
+    if state.count(group) != len(variables):
+        raise ValueError(
+            f"The saved state has {state.count(group)} variables of the {group}, this run has {len(variables)}: resume "
+            "with the same configuration and the same versions, or name another directory."
+        )
+    for variable, value in zip(variables, state.values(group, variables), strict=True):
+        sharded_state.check_shape(variable, value.shape)
+        distribution.assign_whole(variable, value)
+
+
+def variables_of(model):
+    """The variables that decide how training continues: weights, states of random generators, and the optimizer's.
+
+    A model's `constant_variables`, such as those of a frozen teacher, have the same values when it is built again.
+    """
+    left_out = {id(variable) for variable in (*model.metrics_variables, *getattr(model, "constant_variables", ()))}
+    return {
+        "model": [variable for variable in model.variables if id(variable) not in left_out],
+        "optimizer": model.optimizer.variables,
+    }

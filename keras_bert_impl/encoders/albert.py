@@ -1,0 +1,169 @@
+"""ALBERT: configuration, encoder, and the names of its tensors in Hugging Face's format."""
+
+import dataclasses
+import typing
+
+import keras
+
+from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
+from keras_bert_impl.configurations.family import (
+    COMMON_HEAD_ROWS,
+    COMMON_TASKS,
+    Family,
+    attention_rows,
+    dense_rows,
+    masked_lm_rows,
+    norm_rows,
+    with_prefix,
+)
+from keras_bert_impl.encoders import bert
+from keras_bert_impl.encoders.encoder import FamilyEncoder
+
+
+@dataclasses.dataclass(frozen=True)
+class AlbertConfig(EncoderConfig):
+    """The shape of an ALBERT encoder; the defaults are albert-base-v2 (Lan et al. 2020, table 1).
+
+    Arguments and errors are those of BertConfig, and:
+
+    Args:
+        embedding_size: width of the embeddings, which a dense layer projects to hidden_size.
+        num_groups: the layers are divided into so many runs of equal length, as far as their number allows. The layers
+            of a run share their weights.
+        layers_per_group: blocks that each layer consists of, one after the other; 1 in all published models.
+    """
+
+    vocabulary_size: int = 30000
+    hidden_size: int = 768
+    num_layers: int = 12
+    num_heads: int = 12
+    intermediate_size: int | None = None
+    embedding_size: int = 128
+    num_groups: int = 1
+    layers_per_group: int = 1
+    activation: str = "gelu_tanh"
+    hidden_dropout_rate: float = 0.0
+    attention_dropout_rate: float = 0.0
+    max_length: int = 512
+    num_segments: int = 2
+    initializer_range: float = 0.02
+    layer_norm_epsilon: float = 1e-12
+    pad_id: int = 0
+
+    model_type: typing.ClassVar = "albert"
+    family: typing.ClassVar = "ALBERT"
+    # (layers, width, heads); the names of both versions and, without one, the shape of version 2.
+    named_sizes: typing.ClassVar = {
+        f"albert_{size}{version}": shape
+        for size, shape in (
+            ("base", (12, 768, 12)),
+            ("large", (24, 1024, 16)),
+            ("xlarge", (24, 2048, 16)),
+            ("xxlarge", (12, 4096, 64)),
+        )
+        for version in ("", "_v1", "_v2")
+    }
+    # Version 1 has exact GELU in Hugging Face's config.json, and dropout in all sizes but the largest
+    # (https://github.com/google-research/albert/issues/23).
+    named_fields: typing.ClassVar = {
+        f"albert_{size}_v1": {"activation": "gelu", "hidden_dropout_rate": rate, "attention_dropout_rate": rate}
+        for size, rate in (("base", 0.1), ("large", 0.1), ("xlarge", 0.1), ("xxlarge", 0.0))
+    }
+    huggingface_keys: typing.ClassVar = (
+        *BERT_KEYS[:5],
+        ("embedding_size", "embedding_size"),
+        ("num_groups", "num_hidden_groups"),
+        ("layers_per_group", "inner_group_num"),
+        *BERT_KEYS[5:],
+    )
+    activation_key: typing.ClassVar = "hidden_act"
+    left_out: typing.ClassVar = {"hidden_act": "gelu_new"}
+    optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
+    fixed_values: typing.ClassVar = {"position_embedding_type": "absolute"}
+    pair_tasks: typing.ClassVar = ("sentence_order",)
+    # Version 2 has no dropout but this one (`classifier_dropout_prob` in config.json).
+    classifier_dropout_rate: typing.ClassVar[float] = 0.1
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.num_groups > self.num_layers:
+            raise ValueError(
+                f"num_groups {self.num_groups} is above num_layers {self.num_layers}: a group without layers would "
+                "have weights that nothing uses."
+            )
+
+    @property
+    def num_blocks(self):
+        return self.num_groups * self.layers_per_group
+
+    @property
+    def schedule(self):
+        # transformers rounds in the same way, with floating-point numbers.
+        groups = [int(layer / (self.num_layers / self.num_groups)) for layer in range(self.num_layers)]
+        return [group * self.layers_per_group + index for group in groups for index in range(self.layers_per_group)]
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class AlbertEncoder(FamilyEncoder):
+    """The encoder of Lan et al. 2020, as a functional model.
+
+    Differences from BERT: embeddings are narrow, 128 columns, and a dense layer projects them to the width of the
+    blocks; all layers share one block's weights, or those of a few groups; of two segments it learns which is the
+    first one, instead of whether they belong together; n-grams are masked; and its tokens come from SentencePiece.
+    Arguments and errors are those of BertEncoder.
+
+    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
+    Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size), and the
+            optional outputs of BertEncoder, which count layers, not blocks.
+    """
+
+    config_class = AlbertConfig
+
+    @staticmethod
+    def connect(inputs, parts):
+        config = parts.config
+        hidden = parts.normalized(parts.summed_embeddings(inputs, config.embedding_size))
+        hidden = parts.dense(config.hidden_size, "embeddings_projection")(hidden)  # (batch, length, hidden_size)
+        # A block that is called several times has the same weights each time. Like Google's code, and unlike
+        # transformers', it has dropout after the feed-forward layer, too.
+        return parts.with_pooled(parts.apply_layers(hidden, parts.context(inputs)))
+
+
+PREFIX = "albert."
+EMBEDDING_ROWS = (
+    *with_prefix(bert.EMBEDDING_ROWS, PREFIX),
+    *dense_rows("embeddings_projection", "albert.encoder.embedding_hidden_mapping_in"),
+)
+BLOCK_ROWS = (
+    *attention_rows([f"attention.{n}" for n in ("query", "key", "value")], "attention.dense"),
+    *norm_rows("attention_norm", "attention.LayerNorm"),
+    *dense_rows("intermediate", "ffn"),
+    *dense_rows("output", "ffn_output"),
+    *norm_rows("output_norm", "full_layer_layer_norm"),
+)
+HEAD_ROWS = (
+    *dense_rows("pooler", "albert.pooler"),
+    *masked_lm_rows("predictions.dense", "predictions.LayerNorm", "predictions.bias"),
+    *dense_rows("next_sentence_head", "sop_classifier.classifier"),
+    *COMMON_HEAD_ROWS,
+)
+FAMILY = Family(
+    encoder_class=AlbertEncoder,
+    prefix=PREFIX,
+    bare_beginnings=("embeddings.", "encoder.", "pooler."),
+    embedding_rows=EMBEDDING_ROWS,
+    block="albert.encoder.albert_layer_groups.{}.albert_layers.{}.",
+    block_rows=BLOCK_ROWS,
+    head_rows=HEAD_ROWS,
+    redundant=(
+        "predictions.decoder.weight",
+        "predictions.decoder.bias",
+        "albert.embeddings.position_ids",
+        "albert.embeddings.token_type_ids",
+    ),
+    tasks=(*COMMON_TASKS, "ForPreTraining"),
+    dropout_key="classifier_dropout_prob",
+    block_numbers=lambda config: [
+        (group, index) for group in range(config.num_groups) for index in range(config.layers_per_group)
+    ],
+)

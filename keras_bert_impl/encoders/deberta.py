@@ -1,0 +1,546 @@
+"""DeBERTa v2 and v3: configuration, encoder, and the names of their tensors in Hugging Face's format."""
+
+import dataclasses
+import math
+import typing
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
+from keras_bert_impl.configurations.family import (
+    COMMON_HEAD_ROWS,
+    COMMON_TASKS,
+    SAME,
+    Family,
+    Transform,
+    attention_rows,
+    dense_rows,
+    masked_lm_rows,
+    norm_rows,
+)
+from keras_bert_impl.configurations.initialization import kernel_initializer
+from keras_bert_impl.encoders import bert
+from keras_bert_impl.encoders.encoder import FamilyEncoder
+from keras_bert_impl.json_files import read_json
+from keras_bert_impl.kernels import attention
+from keras_bert_impl.kernels.gather import exact_product
+from keras_bert_impl.kernels.gelu import activation_function
+from keras_bert_impl.layers import Dropout, GatherPositions, MultiHeadSelfAttention, PositionEmbedding
+
+TERMS = 3  # of the products of queries and keys: content with content, content with position, position with content
+
+
+class DistanceConfig(EncoderConfig):
+    """What the configurations of all versions share: relative positions in both terms of the products, and no others.
+
+    Attributes:
+        architecture: keys of config.json and the only values that are supported. Whoever leaves one out has another
+            encoder in transformers, so that they have to be there, as `needed_keys` have.
+    """
+
+    heads_have_gelu: typing.ClassVar = True
+    huggingface_keys: typing.ClassVar = tuple(pair for pair in BERT_KEYS if pair[0] != "num_segments")
+    left_out: typing.ClassVar = {"layer_norm_eps": 1e-7}
+    architecture: typing.ClassVar = {"relative_attention": True, "position_biased_input": False, "type_vocab_size": 0}
+    needed_keys: typing.ClassVar = ("pos_att_type",)
+    fixed_values: typing.ClassVar = {"pooler_hidden_act": "gelu", "pooler_dropout": 0, **architecture}
+    pair_tasks: typing.ClassVar = ()
+    has_position_table: typing.ClassVar = False
+    distance_products: typing.ClassVar = TERMS - 1
+
+    @classmethod
+    def from_huggingface(cls, path):
+        """As EncoderConfig. Raises: ValueError also for settings that no published DeBERTa of the version has, naming
+        them."""
+        found = read_json(path)
+        missing = [key for key in (*cls.architecture, *cls.needed_keys) if found.get(key) is None]
+        if missing:
+            raise ValueError(
+                f"{path} lacks {', '.join(missing)}, without which transformers computes another encoder than a "
+                "published DeBERTa."
+            )
+        terms = found["pos_att_type"]
+        terms = terms.lower().split("|") if isinstance(terms, str) else terms
+        if sorted(term.strip() for term in terms) != ["c2p", "p2c"]:
+            raise ValueError(f"{path}: pos_att_type {found['pos_att_type']!r} is not supported; expected p2c|c2p.")
+        width = found.get("hidden_size")
+        for key, expected in (
+            ("embedding_size", width),
+            ("attention_head_size", width and width // found.get("num_attention_heads", 1)),
+        ):
+            if found.get(key, expected) != expected:
+                raise ValueError(f"{path}: {key} {found[key]!r} is not supported; expected {expected}.")
+        config = super().from_huggingface(path)
+        reach = found.get("max_relative_positions") or -1
+        return dataclasses.replace(config, max_distance=reach if reach > 0 else config.max_length)
+
+    def to_huggingface(self):
+        return {
+            **super().to_huggingface(),
+            **self.architecture,
+            "pos_att_type": ["p2c", "c2p"],
+            "max_relative_positions": self.max_distance,
+            "pooler_hidden_act": "gelu",
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class DebertaV2Config(DistanceConfig):
+    """The shape of a DeBERTa of version 2 or 3; the defaults are deberta-v3-base (He et al. 2021, "DeBERTaV3").
+
+    Arguments and errors are those of BertConfig, without num_segments, and:
+
+    Args:
+        activation: only "gelu": transformers computes the heads with exact GELU.
+        max_length: the longest row in tokens. The enhanced mask decoder alone has a table of positions.
+        num_buckets: half of the rows of the table of relative positions: so many distances to either side, of which the
+            larger half share rows, more and more of them.
+        max_distance: the distance from which on all share a row.
+        convolution: tokens that the convolution behind the first layer takes together, an odd number, 3 in the large
+            models of version 2; 0 for none.
+    """
+
+    vocabulary_size: int = 128100
+    layer_norm_epsilon: float = 1e-7
+    num_buckets: int = 256
+    max_distance: int = 512
+    convolution: int = 0
+
+    model_type: typing.ClassVar = "deberta-v2"
+    family: typing.ClassVar = "DeBERTa"
+    # (layers, width, heads), as published.
+    named_sizes: typing.ClassVar = {
+        "deberta_v2_xlarge": (24, 1536, 24),
+        "deberta_v2_xxlarge": (48, 1536, 24),
+        "deberta_v3_xsmall": (12, 384, 6),
+        "deberta_v3_small": (6, 768, 12),
+        "deberta_v3_base": (12, 768, 12),
+        "deberta_v3_large": (24, 1024, 16),
+        "mdeberta_v3_base": (12, 768, 12),
+    }
+    named_fields: typing.ClassVar = {
+        "deberta_v2_xlarge": {"convolution": 3},
+        "deberta_v2_xxlarge": {"convolution": 3},
+        "deberta_v3_xsmall": {"intermediate_size": 1536},
+        "mdeberta_v3_base": {"vocabulary_size": 251000},
+    }
+    huggingface_keys: typing.ClassVar = (*DistanceConfig.huggingface_keys, ("num_buckets", "position_buckets"))
+    architecture: typing.ClassVar = {
+        **DistanceConfig.architecture,
+        "share_att_key": True,
+        "norm_rel_ebd": "layer_norm",
+    }
+    needed_keys: typing.ClassVar = ("position_buckets", *DistanceConfig.needed_keys)
+    fixed_values: typing.ClassVar = {**DistanceConfig.fixed_values, **architecture, "conv_groups": 1}
+
+    def __post_init__(self):
+        super().__post_init__()
+        half, is_even = self.num_buckets // 2, self.convolution and self.convolution % 2 == 0
+        if self.num_buckets % 2 or self.max_distance - 1 <= half or is_even:
+            raise ValueError(
+                f"num_buckets {self.num_buckets}, max_distance {self.max_distance} and convolution {self.convolution}: "
+                f"expected an even number, one above {half + 1}, since half of the buckets hold one distance each and "
+                "the others those beyond, and 0 or an odd number."
+            )
+
+    @classmethod
+    def from_huggingface(cls, path):
+        found = read_json(path)
+        convolution = found.get("conv_kernel_size") or 0
+        if convolution and found.get("conv_act", "tanh") != "gelu":
+            raise ValueError(f"{path}: conv_act {found.get('conv_act', 'tanh')!r} is not supported; expected 'gelu'.")
+        return dataclasses.replace(super().from_huggingface(path), convolution=convolution)
+
+    def to_huggingface(self):
+        convolution = {"conv_kernel_size": self.convolution, "conv_act": "gelu"} if self.convolution else {}
+        return {**super().to_huggingface(), **convolution}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class RelativeEmbeddings(keras.layers.Layer):
+    """A vector for each distance from a key to a query (He et al. 2021, "DeBERTa", section 3.1).
+
+    Distances up to half of the buckets have a row each, to either side; the others share rows, in steps of equal ratio.
+    Beyond `max_distance` they have the last row of their side, as in transformers; Microsoft's code has the last but
+    one there on the side of keys behind the query.
+
+    Args:
+        num_buckets: half of the rows of the table.
+        max_distance: as of DebertaV2Config; `num_buckets` gives each distance below it a row of its own.
+        epsilon: of the norm; None for no norm, as in version 1.
+        initializer: of the table.
+
+    Input:  (batch, length, width); its length and width are read.
+    Output: (1, 2 * length - 1, width): of the distances length - 1, ..., 0, ..., 1 - length, the query's place less the
+            key's.
+    """
+
+    def __init__(self, num_buckets, max_distance, epsilon=1e-7, initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        self.num_buckets, self.max_distance = int(num_buckets), int(max_distance)
+        self.initializer = keras.initializers.get(initializer)
+        self.epsilon, self.norm = epsilon, None
+        if epsilon is not None:
+            self.norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
+
+    def build(self, input_shape):
+        shape = (2 * self.num_buckets, input_shape[-1])
+        self.table = self.add_weight(name="embeddings", shape=shape, initializer=self.initializer)
+        if self.norm is not None:
+            self.norm.build(shape)
+
+    def call(self, inputs):
+        length = ops.shape(inputs)[1]
+        distances = length - 1 - ops.arange(2 * length - 1, dtype="int32")
+        # A bucket's number is how many others begin at this distance or before, as for MPNet.
+        is_behind = ops.greater_equal(ops.expand_dims(ops.abs(distances), -1), self.first_distances())
+        buckets = ops.sum(ops.cast(is_behind, "int32"), axis=-1) * ops.sign(distances) + self.num_buckets
+        buckets = ops.minimum(buckets, 2 * self.num_buckets - 1)
+        one_hot = ops.one_hot(buckets, 2 * self.num_buckets, dtype=self.compute_dtype)
+        table = ops.convert_to_tensor(self.table)
+        return ops.expand_dims(exact_product(one_hot, table if self.norm is None else self.norm(table)), 0)
+
+    def first_distances(self):
+        """The least distance in each bucket but that of the query itself, int32 (num_buckets,)."""
+        if self.max_distance == self.num_buckets:
+            return np.arange(1, self.num_buckets + 1, dtype="int32")
+        middle = self.num_buckets // 2
+        distances = np.arange(self.max_distance + 1)
+        ratios = np.log(np.maximum(distances, middle) / middle) / math.log((self.max_distance - 1) / middle)
+        shared = np.ceil(ratios * (middle - 1)).astype("int32") + middle
+        buckets = np.where(distances <= middle, distances, shared)
+        return np.searchsorted(buckets, np.arange(1, self.num_buckets + 1)).astype("int32")
+
+    def compute_output_spec(self, inputs):
+        length = inputs.shape[1]
+        return keras.KerasTensor((1, length and 2 * length - 1, inputs.shape[-1]), dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_buckets": self.num_buckets,
+            "max_distance": self.max_distance,
+            "epsilon": self.epsilon,
+            "initializer": keras.initializers.serialize(self.initializer),
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class DisentangledAttention(MultiHeadSelfAttention):
+    """Self-attention by content and by relative position (He et al. 2021, "DeBERTa", section 3.1).
+
+    A query's product with a key has three terms: of both contents, of the query's content with the key's distance, and
+    of the key's content with it. Distances are projected by the kernels of queries and keys.
+
+    Args:
+        dropout_rate: as of MultiHeadSelfAttention.
+        position_dropout_rate: of the vectors of distances.
+
+    Input:  as of MultiHeadSelfAttention, where `positions` are the vectors of all distances, as RelativeEmbeddings
+            gives them.
+    Output: as of MultiHeadSelfAttention.
+    """
+
+    def __init__(self, num_heads, dropout_rate=0.0, initializer="glorot_uniform", position_dropout_rate=0.0, **kwargs):
+        super().__init__(num_heads, dropout_rate, initializer, **kwargs)
+        self.position_dropout_rate = float(position_dropout_rate)
+        self.position_dropout = Dropout(
+            position_dropout_rate, seed=self.seed, dtype=self.dtype_policy, name="position_dropout"
+        )
+
+    @property
+    def dropouts(self):
+        return [*super().dropouts, self.position_dropout]
+
+    def attention_inputs(self, contents, positions, training, bias=None, **fields):
+        query, key, value = self.of_contents(contents)
+        distant_query, distant_key = self.of_distances(self.position_dropout(positions, training=training))
+        query = query * TERMS**-0.5  # the kernels divide by the root of a head's width
+        scale = (key.shape[-1] // self.num_heads) ** -0.5
+        of_keys = at_distances(self._products(query * scale, distant_key))  # (batch, heads, queries, keys)
+        # Of a key, the distances run from the last query to the first.
+        of_queries = self._products(key * (scale * TERMS**-0.5), ops.flip(distant_query, axis=1))
+        products = of_keys + ops.swapaxes(at_distances(of_queries), 2, 3)
+        bias = products if bias is None else products + bias
+        return attention.AttentionInputs(query, key, value, self.num_heads, bias=bias, **fields)
+
+    def of_contents(self, contents):
+        """Queries, keys and values, (batch, length, width) each, split from the fused projection."""
+        return ops.split(contents, 3, axis=-1)
+
+    def of_distances(self, positions):
+        """Queries and keys of distances, (1, 2 * length - 1, width) each, by the kernels of the contents."""
+        return ops.split(self.query_key_value(positions), 3, axis=-1)[:2]
+
+    def _products(self, vectors, distant):
+        """The products of vectors (batch, length, width) with those of distances (1, distances, width), by heads:
+        (batch, heads, length, distances)."""
+        vectors, distant = (
+            ops.reshape(array, (*ops.shape(array)[:2], self.num_heads, -1)) for array in (vectors, distant)
+        )
+        return ops.einsum("bihd,mhd->bhim", vectors, distant[0])
+
+    def get_config(self):
+        config = super().get_config()
+        for name in ("use_bias", "output_initializer"):
+            del config[name]
+        return {**config, "position_dropout_rate": self.position_dropout_rate}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class AddConvolution(keras.layers.Layer):
+    """Adds to hidden states a convolution of the embeddings, GELU, and normalizes the sum, as the large models of
+    version 2 do behind their first layer (Microsoft's `ConvLayer`).
+
+    Args:
+        size: tokens that are taken together, an odd number.
+        dropout_rate: of the convolution's output, before GELU.
+        epsilon: of the norm.
+        initializer: of the kernel.
+
+    Input:  embeddings and hidden states, (batch, length, width) each, `padding_mask` (batch, length) and, of packed
+            rows, `sequence_ids` (batch, length): a token is taken together with those of its own sequence alone.
+    Output: (batch, length, width), 0 at padding.
+    """
+
+    def __init__(self, size, dropout_rate=0.0, epsilon=1e-7, initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        self.size = int(size)
+        self.initializer = keras.initializers.get(initializer)
+        self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy, name="dropout")
+        self.norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
+
+    def build(self, embeddings_shape, hidden_states_shape=None, padding_mask_shape=None, sequence_ids_shape=None):
+        width = embeddings_shape[-1]
+        self.kernel = self.add_weight(name="kernel", shape=(self.size * width, width), initializer=self.initializer)
+        self.bias = self.add_weight(name="bias", shape=(width,), initializer="zeros")
+        self.dropout.build(embeddings_shape)
+        self.norm.build(embeddings_shape)
+
+    def call(self, embeddings, hidden_states, padding_mask, sequence_ids=None, training=False):
+        is_token = ops.cast(ops.expand_dims(padding_mask, -1), embeddings.dtype)
+        neighbours = [self.shifted(embeddings, place, sequence_ids) for place in range(self.size)]
+        # One product of all places: a convolution of the backend could not leave out other sequences.
+        convolved = ops.matmul(ops.concatenate(neighbours, axis=-1), ops.convert_to_tensor(self.kernel))
+        convolved = (convolved + ops.convert_to_tensor(self.bias)) * is_token
+        convolved = activation_function("gelu")(self.dropout(convolved, training=training))
+        return self.norm(hidden_states + convolved) * is_token
+
+    def shifted(self, embeddings, place, sequence_ids):
+        """Of each token the embedding (batch, length, width) of the one at this place around it; 0 where there is none
+        of its sequence."""
+        length, reach = ops.shape(embeddings)[1], self.size // 2
+
+        def moved(array):
+            rest = [(0, 0)] * (len(array.shape) - 2)
+            return ops.pad(array, [(0, 0), (reach, reach), *rest])[:, place : place + length]
+
+        if sequence_ids is None:
+            return moved(embeddings)
+        is_same = ops.cast(ops.equal(moved(sequence_ids), sequence_ids), embeddings.dtype)
+        return moved(embeddings) * ops.expand_dims(is_same, -1)
+
+    def compute_output_spec(self, embeddings, hidden_states, padding_mask, sequence_ids=None, training=False):
+        return keras.KerasTensor(hidden_states.shape, dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "size": self.size,
+            "dropout_rate": self.dropout.rate,
+            "epsilon": self.norm.epsilon,
+            "initializer": keras.initializers.serialize(self.initializer),
+        }
+
+
+def at_distances(products):
+    """Of each place, the products with distances counted from it, put where they belong: products (..., length,
+    2 * length - 1) of the distances length - 1, ..., 1 - length to (..., length, length), of which row i and column j
+    have the distance i - j. With `more` further distances before these, there are as many more columns: row i and
+    column j then have the distance i + more - j.
+
+    By reshaping, so that each row begins one place before the row above (Dai et al. 2019, "Transformer-XL", appendix
+    B): a gather would need an index for each number, which TPUs follow one after the other.
+    """
+    *outer, length, count = ops.shape(products)
+    keys = count - length + 1
+    if not isinstance(length, int) or length == 1:
+        # One column more, without which rows of one token would have no place left.
+        products, count = ops.pad(products, [(0, 0)] * (len(outer) + 1) + [(0, 1)]), count + 1
+    flat = ops.reshape(products, (*outer, length * count))
+    flat = flat[..., length - 1 : length - 1 + length * (count - 1)]
+    return ops.reshape(flat, (*outer, length, count - 1))[..., :keys]
+
+
+def connected_parts(inputs, parts, distances, attention_class):
+    """What the encoders of all versions give to `Parts.apply_layers`, with the first arguments of RelativeEmbeddings
+    and the class of attention: the embeddings (batch, length, hidden_size), the context of the blocks, and the function
+    that makes them."""
+    config = parts.config
+    hidden = parts.token_embedding(config.hidden_size)(inputs["token_ids"])
+    hidden = parts.norm("embeddings_norm")(hidden)
+    hidden = hidden * ops.cast(ops.expand_dims(inputs["padding_mask"], -1), parts.policy.compute_dtype)
+    hidden = parts.dropout("embeddings_dropout")(hidden)
+    # Of packed rows, too, places give the distances within each sequence.
+    positions = RelativeEmbeddings(
+        *distances, parts.initializer.clone(), dtype=parts.policy, name="relative_embeddings"
+    )(hidden)
+
+    def block(number):
+        layer = attention_class(
+            config.num_heads,
+            config.attention_dropout_rate,
+            parts.initializer.clone(),
+            config.hidden_dropout_rate,
+            dtype=parts.policy,
+            name="attention",
+        )
+        return parts.block(number, attention=layer)
+
+    return hidden, {**parts.context(inputs), "positions": positions}, block
+
+
+class DistanceEncoder(FamilyEncoder):
+    """What the encoders of all versions share beside their graphs."""
+
+    pooler_activation = "gelu"
+
+    def decoded_states(self):
+        """The enhanced mask decoder (He et al. 2021, "DeBERTa", section 3.2): the last layer twice over the states
+        before it, with queries of these and a vector for each absolute position, then of what comes out."""
+        hidden, context = self.hidden_states()[-2], self.last_context()
+        places = PositionEmbedding(
+            self.config.max_length, kernel_initializer(self.config), dtype=self.dtype_policy, name="decoder_positions"
+        )(hidden, position_ids=self.input.get("position_ids"))
+        block, queries = self.get_layer(f"block_{self.config.schedule[-1]}"), hidden + places
+        for _ in range(2):
+            queries = block(hidden, query_states=queries, **context)
+        return queries
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class DebertaV2Encoder(DistanceEncoder):
+    """The encoder of He et al. 2021 ("DeBERTa", and "DeBERTaV3"), as a functional model.
+
+    Differences from BERT: the products of queries and keys have terms of relative positions, whose vectors all layers
+    share and project themselves; there are no absolute positions, no segments and no pooler, instead of which
+    classifiers have a dense GELU layer of their own; the large models of version 2 add a convolution behind the first
+    layer. It learns masked words, as version 2, or which tokens a generator has replaced, as version 3 did
+    (`ElectraPretrainer`).
+
+    Arguments and errors are those of BertEncoder.
+
+    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). `segment_ids` are ignored:
+            they are an input so that every family takes the same rows.
+    Output: dict of `sequence_output` (batch, length, hidden_size), and the optional outputs of BertEncoder.
+    """
+
+    config_class = DebertaV2Config
+    usual_generator_size = 0.5  # of the layers
+    generator_has_decoder = True
+
+    @staticmethod
+    def connect(inputs, parts):
+        config = parts.config
+        hidden, context, block = connected_parts(
+            inputs,
+            parts,
+            (config.num_buckets, config.max_distance, config.layer_norm_epsilon),
+            DisentangledAttention,
+        )
+        if not config.convolution:
+            return parts.apply_layers(hidden, context, block)
+        convolution = AddConvolution(
+            config.convolution,
+            config.hidden_dropout_rate,
+            config.layer_norm_epsilon,
+            parts.initializer.clone(),
+            dtype=parts.policy,
+            name="convolution",
+        )
+
+        def behind_first(output):
+            return convolution(hidden, output, inputs["padding_mask"], sequence_ids=inputs.get("sequence_ids"))
+
+        return parts.apply_layers(hidden, context, block, behind={0: behind_first})
+
+    def generator(self, share):
+        """A generator for `ElectraPretrainer`: of the same width, with this share of the layers, and this encoder's
+        embedding of tokens to begin with."""
+        config = dataclasses.replace(self.config, num_layers=max(1, round(share * self.config.num_layers)))
+        options = {"packed": self.packed, "rematerialize": self.rematerialize, "dtype": self.dtype_policy}
+        generator = DebertaV2Encoder(config, name="deberta_generator", **options)
+        # A copy: JAX gives the memory of each weight away when a step begins.
+        generator.token_embedding.embeddings.assign(ops.copy(self.token_embedding.embeddings))
+        return generator
+
+    def detection_vectors(self, outputs, rows):
+        """To the vector of each token that of the first one is added, and the sum is normalized, as in Microsoft's
+        `LMMaskPredictionHead`."""
+        hidden = outputs["sequence_output"]
+        first = hidden[:, :1]
+        if self.packed:  # the first token of each sequence
+            positions = rows["position_ids"]
+            begins = ops.cumsum(ops.ones_like(positions), axis=1) - 1 - positions
+            first = GatherPositions(dtype=self.dtype_policy, name="first_of_sequence")(hidden, begins)
+        norm = keras.layers.LayerNormalization(
+            epsilon=self.config.layer_norm_epsilon, dtype=self.dtype_policy, name="replaced_token_norm"
+        )
+        return norm(first + hidden)
+
+
+# torch's kernel is (out, in, places), ours (places * in, out).
+CONVOLUTION = Transform(
+    lambda theirs: np.concatenate(np.transpose(theirs[0], (2, 1, 0))),
+    lambda ours: [np.transpose(ours.reshape(-1, ours.shape[1], ours.shape[1]), (2, 1, 0))],
+)
+FAMILY = Family(
+    encoder_class=DebertaV2Encoder,
+    prefix="deberta.",
+    bare_beginnings=("embeddings.", "encoder."),
+    embedding_rows=(
+        ("token_embedding/embeddings", ("deberta.embeddings.word_embeddings.weight",), SAME),
+        *norm_rows("embeddings_norm", "deberta.embeddings.LayerNorm"),
+        ("relative_embeddings/embeddings", ("deberta.encoder.rel_embeddings.weight",), SAME),
+        *norm_rows("relative_embeddings/norm", "deberta.encoder.LayerNorm"),
+        ("convolution/kernel", ("deberta.encoder.conv.conv.weight",), CONVOLUTION),
+        ("convolution/bias", ("deberta.encoder.conv.conv.bias",), SAME),
+        *norm_rows("convolution/norm", "deberta.encoder.conv.LayerNorm"),
+    ),
+    block="deberta.encoder.layer.{}.",
+    block_rows=(
+        *attention_rows(
+            [f"attention.self.{name}_proj" for name in ("query", "key", "value")], "attention.output.dense"
+        ),
+        *(row for row in bert.BLOCK_ROWS if not row[0].startswith("attention/")),
+    ),
+    head_rows=(
+        *dense_rows("pooler", "pooler.dense"),
+        *masked_lm_rows(
+            "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
+        ),
+        ("decoder_positions/embeddings", ("deberta.embeddings.position_embeddings.weight",), SAME),
+        *norm_rows("replaced_token_norm", "mask_predictions.LayerNorm"),
+        *dense_rows("replaced_token_transform", "mask_predictions.dense"),
+        *dense_rows("replaced_token_head", "mask_predictions.classifier"),
+        *COMMON_HEAD_ROWS,
+    ),
+    redundant=(
+        "cls.predictions.decoder.weight",
+        "cls.predictions.decoder.bias",
+        "deberta.embeddings.position_ids",
+    ),
+    # The last is ours: transformers has no head for replaced tokens, which Microsoft's files hold.
+    tasks=(*COMMON_TASKS, "ForPreTraining"),
+    dropout_key="cls_dropout",
+    token_dropout_key="token_classif_dropout",  # a field of our own: transformers has no other than the encoder's
+    # Written as transformers does unless config.json says `legacy: false`; Microsoft's files have the other names.
+    names_by_task={
+        "ForMaskedLM of Microsoft": (
+            ("cls.predictions.bias", "lm_predictions.lm_head.bias"),
+            ("cls.predictions.transform.", "lm_predictions.lm_head."),
+        )
+    },
+)

@@ -1,0 +1,94 @@
+"""ERNIE: configuration, encoder, and the names of its tensors, which are BERT's with another prefix."""
+
+import dataclasses
+import typing
+
+import keras
+
+from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
+from keras_bert_impl.configurations.family import SAME, with_prefix
+from keras_bert_impl.encoders import bert
+from keras_bert_impl.encoders.encoder import FamilyEncoder
+from keras_bert_impl.layers import SegmentEmbedding
+
+
+@dataclasses.dataclass(frozen=True)
+class ErnieConfig(EncoderConfig):
+    """The shape of an ERNIE encoder; the defaults are ERNIE 1.0 (Sun et al. 2019, section 4.1).
+
+    Arguments and errors are those of BertConfig, and:
+
+    Args:
+        vocabulary_size, activation, max_length, layer_norm_epsilon: 18000, "relu", 513 and 1e-5 in
+            nghuyong/ernie-1.0-base-zh, the published checkpoint.
+        has_task_embedding: whether a learned vector of the pre-training task is added to the embeddings, as in ERNIE
+            2.0 and 3.0 (`use_task_id` in config.json).
+        num_tasks: rows of its table. The row of task 0 is added, as transformers does unless it is told another.
+    """
+
+    # From memory of the checkpoint's config.json; the paper gives layers, width and heads alone.
+    vocabulary_size: int = 18000
+    activation: str = "relu"
+    max_length: int = 513
+    layer_norm_epsilon: float = 1e-5
+    num_segments: int = 2
+    has_task_embedding: bool = False
+    num_tasks: int = 3
+
+    model_type: typing.ClassVar = "ernie"
+    family: typing.ClassVar = "ERNIE"
+    # (layers, width, heads). Published is base; the small one has the shape of BERT-small (Turc et al. 2019).
+    named_sizes: typing.ClassVar = {"ernie_small": (4, 512, 8), "ernie_base": (12, 768, 12)}
+    huggingface_keys: typing.ClassVar = (
+        *BERT_KEYS,
+        ("has_task_embedding", "use_task_id"),
+        ("num_tasks", "task_type_vocab_size"),
+    )
+    left_out: typing.ClassVar = {"max_position_embeddings": 512, "layer_norm_eps": 1e-12}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class ErnieEncoder(FamilyEncoder):
+    """The encoder of Sun et al. 2019 ("ERNIE: Enhanced Representation through Knowledge Integration"), as a functional
+    model.
+
+    It differs from BERT in what it learns from: phrases and entities are masked whole, see `masking.mask_tokens`. The
+    published one has relu. Later versions add a learned vector of the pre-training task to the embeddings; here it is
+    always that of task 0.
+
+    Arguments, inputs, outputs and errors are those of BertEncoder.
+    """
+
+    config_class = ErnieConfig
+
+    @staticmethod
+    def connect(inputs, parts):
+        config = parts.config
+        hidden = parts.summed_embeddings(inputs, config.hidden_size)
+        if config.has_task_embedding:
+            # A table of a few rows, as that of the segments.
+            tasks = SegmentEmbedding(
+                config.hidden_size,
+                config.num_tasks,
+                parts.initializer.clone(),
+                dtype=parts.policy,
+                name="task_embedding",
+            )
+            hidden = hidden + tasks(keras.ops.zeros_like(inputs["segment_ids"]))
+        return parts.with_pooled(parts.apply_layers(parts.normalized(hidden), parts.context(inputs)))
+
+
+PREFIX = "ernie."
+
+
+FAMILY = bert.FAMILY._replace(
+    encoder_class=ErnieEncoder,
+    prefix=PREFIX,
+    embedding_rows=(
+        *with_prefix(bert.EMBEDDING_ROWS, PREFIX),
+        ("task_embedding/embeddings", ("ernie.embeddings.task_type_embeddings.weight",), SAME),
+    ),
+    block="ernie.encoder.layer.{}.",
+    head_rows=with_prefix(bert.FAMILY.head_rows, PREFIX),
+    redundant=tuple(name.replace("bert.", PREFIX) for name in bert.FAMILY.redundant),
+)

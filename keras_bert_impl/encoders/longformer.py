@@ -1,0 +1,365 @@
+"""Longformer: configuration, encoder, and the names of its tensors in Hugging Face's format."""
+
+import dataclasses
+import typing
+
+import keras
+from keras import ops
+
+from keras_bert_impl.configurations.encoder_config import BERT_KEYS
+from keras_bert_impl.configurations.family import dense_rows, with_prefix
+from keras_bert_impl.distribution import BY_COLUMNS
+from keras_bert_impl.encoders import bert, roberta
+from keras_bert_impl.encoders.encoder import FamilyEncoder
+from keras_bert_impl.kernels import attention
+from keras_bert_impl.layers import Dropout, GlobalTokens, MultiHeadSelfAttention
+from keras_bert_impl.layers.dropout import SeedOfReplica
+from keras_bert_impl.layers.self_attention import split_dense
+
+# Which tokens are global where the configuration leaves it to the head, as in transformers: of a text the first token,
+# of a question all before the first separator, of a choice all behind the separators between the texts. Masked words
+# and labels of tokens are learnt without.
+OF_TASKS = {"text": "first", "question": "first_text", "choice": "second_text"}
+GLOBAL_TOKENS = ("none", "first", "first_text", "second_text", "given")
+GLOBAL_MASK = "global_mask"  # the input of "given"
+
+
+@dataclasses.dataclass(frozen=True)
+class LongformerConfig(roberta.RobertaConfig):
+    """The shape of a Longformer encoder; the defaults are longformer-base-4096 (Beltagy et al. 2020, section 5).
+
+    Arguments and errors are those of RobertaConfig, and:
+
+    Args:
+        attention_window: tokens that a window spans beside the token itself, half of them on each side: 512 is 256
+            before and 256 behind. One number for all layers, or one for each; even, as in transformers.
+        sep_id: the id of the separator, by which the texts of a row are told apart.
+        global_tokens: which tokens see all others and are seen by all: "none", "first", the first of the row;
+            "first_text", all before the first separator; "second_text", all behind the two separators between the
+            texts; "given", those where the input `global_mask` is 1. None leaves it to the head. A field of our own in
+            config.json: in transformers, pass such tokens as `global_attention_mask`.
+        max_global_tokens: the most global tokens of a row, for which room is kept, so that graphs have fixed shapes;
+            "first" needs room for one. Texts with more of them are refused; of rows of ids that have more, all
+            outputs are NaN. A field of our own.
+    """
+
+    max_length: int = 4096
+    attention_window: int | tuple = 512
+    sep_id: int = 2
+    global_tokens: str | None = None
+    max_global_tokens: int = 128
+
+    model_type: typing.ClassVar = "longformer"
+    family: typing.ClassVar = "Longformer"
+    # (layers, width, heads). The first has the shape of bert_tiny; no model of its size was published.
+    named_sizes: typing.ClassVar = {
+        "longformer_tiny": (2, 128, 2),
+        "longformer_base": (12, 768, 12),
+        "longformer_large": (24, 1024, 16),
+    }
+    left_out: typing.ClassVar = {
+        "layer_norm_eps": 1e-12,
+        "type_vocab_size": 2,
+        "max_position_embeddings": 512,
+    }
+    huggingface_keys: typing.ClassVar = (*BERT_KEYS, ("attention_window", "attention_window"))
+    optional_keys: typing.ClassVar = (
+        *roberta.RobertaConfig.optional_keys,
+        ("sep_id", "sep_token_id"),
+        ("global_tokens", "global_tokens"),
+        ("max_global_tokens", "max_global_tokens"),
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        several = isinstance(self.attention_window, list | tuple)
+        windows = tuple(self.attention_window) if several else (self.attention_window,) * self.num_layers
+        if len(windows) != self.num_layers or any(window % 2 for window in windows):
+            raise ValueError(
+                f"attention_window is {self.attention_window}: expected an even number for each of the "
+                f"{self.num_layers} layers, or one for all."
+            )
+        # transformers writes a list even where all are equal.
+        object.__setattr__(self, "attention_window", windows[0] if len(set(windows)) == 1 else windows)
+        if self.global_tokens not in (None, *GLOBAL_TOKENS):
+            known = ", ".join(GLOBAL_TOKENS)
+            raise ValueError(f"global_tokens is {self.global_tokens!r}, expected None or one of {known}.")
+
+    @property
+    def windows(self):
+        several = isinstance(self.attention_window, tuple)
+        each = self.attention_window if several else (self.attention_window,) * self.num_layers
+        return [window // 2 for window in each]
+
+    def to_huggingface(self):
+        unset = [
+            name for name in ("global_tokens", "max_global_tokens") if getattr(self, name) == getattr(type(self), name)
+        ]
+        found = {name: value for name, value in super().to_huggingface().items() if name not in unset}
+        return {**found, "attention_window": self.to_dict()["attention_window"]}
+
+    def to_dict(self):
+        window = self.attention_window
+        # JSON has no tuples.
+        return {**super().to_dict(), "attention_window": list(window) if isinstance(window, tuple) else window}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class LongformerAttention(MultiHeadSelfAttention):
+    """Self-attention within a window, and of global tokens with the whole row (Beltagy et al. 2020, section 3.1).
+
+    All tokens see those in their window, and the global ones by the same keys and values, each once. What a global
+    token sees is computed by a second set of projections, from the whole row, and takes the place of the first.
+
+    Args: as of MultiHeadSelfAttention.
+
+    Input:  as of MultiHeadSelfAttention, where a mask is the same for all queries of a row unless there are
+            `sequence_ids`; and `global_places`, int32 (batch, count), -1 for none, not beside `sequence_ids`.
+    Output: as of MultiHeadSelfAttention; padded queries see nothing, as in transformers, and so get the bias of the
+            last kernel.
+    """
+
+    def __init__(self, num_heads, dropout_rate=0.0, initializer="glorot_uniform", **kwargs):
+        super().__init__(num_heads, dropout_rate, initializer, **kwargs)
+        self.global_dropout = Dropout(dropout_rate, seed=self.seed, dtype=self.dtype_policy, name="global_dropout")
+
+    @property
+    def dropouts(self):
+        return [*super().dropouts, self.global_dropout]
+
+    def build(self, inputs_shape):
+        super().build(inputs_shape)
+        self.global_query, self.global_key, self.global_value = (
+            split_dense(self, inputs_shape, inputs_shape[-1], f"global_{name}", BY_COLUMNS, self.initializer)
+            for name in ("query", "key", "value")
+        )
+        self.global_dropout.build(inputs_shape)
+
+    def call(
+        self,
+        inputs,
+        attention_mask=None,
+        sequence_ids=None,
+        attention_bias=None,
+        window=None,
+        positions=None,
+        query_states=None,
+        global_places=None,
+        training=False,
+        return_probabilities=False,
+    ):
+        computed = attention.with_probabilities if return_probabilities else _without_probabilities
+        local = attention.of_fused(
+            self.contents(inputs, query_states),
+            self.num_heads,
+            mask=attention_mask,
+            bias=attention_bias,
+            window=window,
+            sequence_ids=sequence_ids,
+            global_places=global_places,
+            **_dropping(self.dropout, training),
+        )
+        is_token = ops.expand_dims(ops.greater(attention.numbers_of(local), 0), -1)  # (batch, length, 1)
+        mixed, probabilities = computed(local)
+        mixed = ops.where(is_token, mixed, 0)
+        if return_probabilities:
+            probabilities = ops.where(ops.expand_dims(is_token, 1), probabilities, 0)
+        if global_places is not None:
+            queried = attention.at_places(inputs, global_places)  # (batch, count, width)
+            of_row = attention.AttentionInputs(
+                self.global_query(queried),
+                self.global_key(inputs),
+                self.global_value(inputs),
+                self.num_heads,
+                mask=attention_mask,
+                **_dropping(self.global_dropout, training),
+            )
+            # No fused form takes more keys than queries; these probabilities are linear in the length.
+            of_global, global_probabilities = attention.with_probabilities(of_row)
+            mixed = attention.with_global_rows(mixed, of_global, global_places)
+            if return_probabilities:
+                probabilities = attention.with_global_queries(probabilities, global_probabilities, global_places)
+        mixed = self.output_projection(mixed)
+        return (mixed, probabilities) if return_probabilities else mixed
+
+    def get_config(self):
+        config = super().get_config()
+        for name in ("use_bias", "output_initializer"):
+            del config[name]
+        return config
+
+    def train_global(self, are_used):
+        """Has the projections of global tokens trained, or not where there are no such tokens: without a gradient,
+        weight decay alone would move them."""
+        for layer in (self.global_query, self.global_key, self.global_value):
+            if layer.trainable != are_used:
+                layer.trainable = are_used
+
+
+def _dropping(dropout, training):
+    """The fields of AttentionInputs for a dropout layer."""
+    rate = dropout.rate if training else 0.0
+    return {"dropout_rate": rate, "seed": SeedOfReplica(dropout.seed_generator) if rate else None}
+
+
+def _without_probabilities(inputs):
+    return attention.attend(inputs), None
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class LongformerEncoder(FamilyEncoder):
+    """The encoder of Beltagy et al. 2020, as a functional model for long rows, in memory linear in their length.
+
+    Differences from RoBERTa: a token sees those in a window around it, and global tokens, which see the whole row by
+    projections of their own. Which tokens are global depends on the head: a TextClassifier takes the first token, a
+    QuestionAnswerer the question, MultipleChoice the choice, as transformers does, the others none. Such a head
+    has an encoder of its own, made of the layers of the one that it is given.
+
+    Arguments and errors are those of BertEncoder, and:
+
+    Args:
+        global_tokens, max_global_tokens: replace those of the configuration. "given" adds the input `global_mask`.
+        task: the task of the head, by which global tokens are chosen if the configuration leaves it open: "text",
+            "question" or "choice".
+        layers_of: a LongformerEncoder of the same configuration whose layers are connected again.
+
+    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length), and with "given"
+            `global_mask`, 1 for global tokens. With one segment `segment_ids` are ignored.
+    Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size), and the
+            optional outputs of BertEncoder. Rows with more global tokens than max_global_tokens are NaN.
+    Raises: ValueError also for packed rows with global tokens.
+    """
+
+    config_class = LongformerConfig
+
+    def __init__(
+        self,
+        config,
+        *,
+        task=None,
+        global_tokens=None,
+        max_global_tokens=None,
+        layers_of=None,
+        packed=False,
+        **arguments,
+    ):
+        given = {"global_tokens": global_tokens, "max_global_tokens": max_global_tokens}
+        config = dataclasses.replace(config, **{name: value for name, value in given.items() if value is not None})
+        rule = config.global_tokens or (OF_TASKS[task] if task else "none")
+        if packed and rule != "none":
+            raise ValueError(
+                f"global_tokens {rule!r}: packed rows have no global tokens. Build the encoder without packed, or with "
+                "global_tokens='none'."
+            )
+        super().__init__(config, packed=packed, rule=rule, layers_of=layers_of, **arguments)
+        self.task, self.rule = task, rule
+        for number in config.schedule:
+            block = self.get_layer(f"block_{number}")  # which may be frozen, if it was made for another encoder
+            block.attention.train_global(rule != "none" and block.trainable)
+
+    @classmethod
+    def inputs_of_rows(cls, packed, rule, layers_of):
+        if layers_of is not None:
+            return layers_of.input
+        return super().inputs_of_rows(packed, [GLOBAL_MASK] if rule == "given" else [])
+
+    @staticmethod
+    def connect(inputs, parts, rule, layers_of):
+        config = parts.config
+
+        def block(number):
+            if layers_of is not None:
+                return layers_of.get_layer(f"block_{number}")
+            layer = LongformerAttention(
+                config.num_heads,
+                config.attention_dropout_rate,
+                parts.initializer.clone(),
+                dtype=parts.policy,
+                name="attention",
+            )
+            return parts.block(number, attention=layer)
+
+        is_first = layers_of is None
+        embeddings = roberta.embedded(inputs, parts) if is_first else layers_of.hidden_states()[0]
+        hidden, places = embeddings, None
+        if rule != "none":
+            # One place is enough for the first token, so that it cannot be one of too many.
+            most = 1 if rule == "first" else config.max_global_tokens
+            found = GlobalTokens(rule, most, config.sep_id, name="global_tokens")(
+                inputs["token_ids"], inputs["padding_mask"], global_mask=inputs.get(GLOBAL_MASK)
+            )
+            places = found["places"]
+            # A graph cannot raise an error: better no output than one that leaves global tokens out.
+            hidden = ops.where(ops.expand_dims(found["too_many"], (1, 2)), float("nan"), embeddings)
+        context = parts.context(inputs)
+        contexts = [{**context, "window": window, "global_places": places} for window in config.windows]
+        connected = parts.apply_layers(hidden, contexts, block)
+        hidden_states = [embeddings, *connected.hidden_states[1:]]
+        pooler = parts.pooler if is_first else layers_of.get_layer("pooler")
+        return connected._replace(hidden_states=hidden_states, pooled_output=pooler(hidden_states[-1][:, 0]))
+
+    @property
+    def unused_weights(self):
+        if self.rule != "none":
+            return frozenset()
+        return frozenset(weight.path for weight in self.weights if "/attention/global_" in weight.path)
+
+    def for_task(self, task):
+        if self.config.global_tokens is not None or OF_TASKS[task] == self.rule:
+            return self
+        return LongformerEncoder(
+            self.config,
+            task=task,
+            layers_of=self,
+            packed=self.packed,
+            return_hidden_states=self.return_hidden_states,
+            return_attention=self.return_attention,
+            rematerialize=self.rematerialize,
+            dtype=self.dtype_policy,
+            name=self.name,
+            trainable=self.trainable,
+        )
+
+    def check_texts(self, first, second, template):
+        """Raises: ValueError for a text with more global tokens than there is room for."""
+        is_first, most = self.rule == "first_text", self.config.max_global_tokens
+        if not is_first and (self.rule != "second_text" or second is None):
+            return
+        control = len(template.before if is_first else template.after)
+        for number, ids in enumerate(first if is_first else second):
+            if len(ids) + control > most:
+                which = "first" if is_first else "second"
+                raise ValueError(
+                    f"The {which} text of row {number} has {len(ids)} tokens, which with {control} of control are "
+                    f"global, but the encoder has room for max_global_tokens {most}: shorten the text, or build the "
+                    f"encoder with max_global_tokens={len(ids) + control}, which is a field of config.json, too."
+                )
+
+    def get_config(self):
+        return {**super().get_config(), "task": self.task}
+
+
+PREFIX = "longformer."
+FAMILY = roberta.FAMILY._replace(
+    encoder_class=LongformerEncoder,
+    prefix=PREFIX,
+    embedding_rows=with_prefix(bert.EMBEDDING_ROWS, PREFIX),
+    block="longformer.encoder.layer.{}.",
+    block_rows=(
+        *bert.BLOCK_ROWS,
+        *(
+            row
+            for name in ("query", "key", "value")
+            for row in dense_rows(f"attention/global_{name}", f"attention.self.{name}_global")
+        ),
+    ),
+    head_rows=with_prefix(roberta.HEAD_ROWS, PREFIX, "roberta."),
+    redundant=("lm_head.decoder.weight", "lm_head.decoder.bias", "longformer.embeddings.position_ids"),
+    dropout_key="classifier_dropout",  # a field of our own: transformers has no other than the encoder's
+    names_by_task={
+        "ForSequenceClassification": (
+            ("longformer.pooler.dense.", "classifier.dense."),
+            ("classifier.", "classifier.out_proj."),
+        )
+    },
+)

@@ -1,0 +1,150 @@
+"""RoBERTa and XLM-RoBERTa: configurations, encoders, and the names of their tensors."""
+
+import dataclasses
+import typing
+
+import keras
+
+from keras_bert_impl.configurations.encoder_config import EncoderConfig
+from keras_bert_impl.configurations.family import (
+    COMMON_HEAD_ROWS,
+    COMMON_TASKS,
+    Family,
+    dense_rows,
+    masked_lm_rows,
+    with_prefix,
+)
+from keras_bert_impl.encoders import bert
+from keras_bert_impl.encoders.encoder import FamilyEncoder
+
+
+@dataclasses.dataclass(frozen=True)
+class RobertaConfig(EncoderConfig):
+    """The shape of a RoBERTa encoder; the defaults are roberta-base (Liu et al. 2019, section 3.1 and table 9).
+
+    Arguments and errors are those of BertConfig, and:
+
+    Args:
+        max_length: the longest row in tokens. The position table has pad_id + 1 more rows, and `config.json` gives
+            their number: 514 for 512.
+        num_segments: rows of the segment table: one, which every token receives.
+        activation: only "gelu": transformers computes the masked-LM head with exact GELU whatever config.json says.
+        pad_id: the id of the padding token; positions are counted from the row after it.
+    """
+
+    vocabulary_size: int = 50265
+    num_segments: int = 1
+    layer_norm_epsilon: float = 1e-5
+    pad_id: int = 1
+
+    model_type: typing.ClassVar = "roberta"
+    family: typing.ClassVar = "RoBERTa"
+    heads_have_gelu: typing.ClassVar = True
+    # (layers, width, heads). Published are base, large and, by Sanh et al. 2019, the distilled one; the small one has
+    # the shape of BERT-small (Turc et al. 2019).
+    named_sizes: typing.ClassVar = {
+        "roberta_small": (4, 512, 8),
+        "distilroberta_base": (6, 768, 12),
+        "roberta_base": (12, 768, 12),
+        "roberta_large": (24, 1024, 16),
+    }
+    left_out: typing.ClassVar = {"layer_norm_eps": 1e-12, "type_vocab_size": 2}
+    pair_tasks: typing.ClassVar = ()
+
+    @property
+    def num_positions(self):
+        return self.max_length + self.pad_id + 1
+
+    @classmethod
+    def from_huggingface(cls, path):
+        found = super().from_huggingface(path)  # whose max_length is still the number of rows
+        return dataclasses.replace(found, max_length=found.max_length - found.pad_id - 1)
+
+    def to_huggingface(self):
+        return {**super().to_huggingface(), "max_position_embeddings": self.num_positions}
+
+
+@dataclasses.dataclass(frozen=True)
+class XLMRobertaConfig(RobertaConfig):
+    """A RobertaConfig with the vocabulary of a hundred languages; the defaults are xlm-roberta-base (Conneau et al.
+    2020, section 3)."""
+
+    vocabulary_size: int = 250002
+
+    model_type: typing.ClassVar = "xlm-roberta"
+    family: typing.ClassVar = "XLM-RoBERTa"
+    named_sizes: typing.ClassVar = {"xlm_roberta_base": (12, 768, 12), "xlm_roberta_large": (24, 1024, 16)}
+
+
+def embedded(inputs, parts):
+    """The normalized sum of the embeddings (batch, length, hidden_size), with positions counted over the tokens."""
+    width = parts.config.hidden_size
+    hidden = parts.token_embedding(width)(inputs["token_ids"])
+    positions = parts.padding_aware_positions(width)
+    position_rows = positions(inputs["padding_mask"], position_ids=inputs.get("position_ids"))
+    return parts.normalized(parts.sum_of(hidden, parts.segment_embedding(width)(inputs["segment_ids"]), position_rows))
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class RobertaEncoder(FamilyEncoder):
+    """The encoder of Liu et al. 2019, as a functional model.
+
+    Differences from BERT: it learns masked words alone, from full sentences, masked anew in every epoch; its tokens are
+    bytes merged by their frequency; positions are counted over the tokens that are not padding, from pad_id + 1 on;
+    there is one segment, so that only separators stand between the texts of a pair; and the epsilon of its norms is
+    1e-5. Its classifiers have a dense tanh layer of their own, which has the place of the pooler here.
+
+    Arguments and errors are those of BertEncoder.
+
+    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). With one segment
+            `segment_ids` are ignored: they are an input so that every family takes the same rows.
+    Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size), and the
+            optional outputs of BertEncoder.
+    """
+
+    config_class = RobertaConfig
+
+    @staticmethod
+    def connect(inputs, parts):
+        return parts.with_pooled(parts.apply_layers(embedded(inputs, parts), parts.context(inputs)))
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class XLMRobertaEncoder(RobertaEncoder):
+    """The encoder of Conneau et al. 2020: RoBERTa's, over a SentencePiece vocabulary of a hundred languages."""
+
+    config_class = XLMRobertaConfig
+
+
+PREFIX = "roberta."
+EMBEDDING_ROWS = with_prefix(bert.EMBEDDING_ROWS, PREFIX)
+HEAD_ROWS = (
+    *dense_rows("pooler", "roberta.pooler.dense"),
+    *masked_lm_rows("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
+    *COMMON_HEAD_ROWS,
+)
+FAMILY = Family(
+    encoder_class=RobertaEncoder,
+    prefix=PREFIX,
+    bare_beginnings=("embeddings.", "encoder.", "pooler."),
+    embedding_rows=EMBEDDING_ROWS,
+    block="roberta.encoder.layer.{}.",
+    block_rows=bert.BLOCK_ROWS,
+    head_rows=HEAD_ROWS,
+    redundant=(
+        "lm_head.decoder.weight",
+        "lm_head.decoder.bias",
+        "roberta.embeddings.position_ids",
+        "roberta.embeddings.token_type_ids",
+    ),
+    tasks=COMMON_TASKS,
+    dropout_key="classifier_dropout",
+    # A text classifier has a dense tanh layer of its own in place of the pooler.
+    names_by_task={
+        "ForSequenceClassification": (
+            ("roberta.pooler.dense.", "classifier.dense."),
+            ("classifier.", "classifier.out_proj."),
+        )
+    },
+)
+XLM_FAMILY = FAMILY._replace(encoder_class=XLMRobertaEncoder)

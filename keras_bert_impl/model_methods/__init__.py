@@ -1,1 +1,0 @@
-"""What every model here does otherwise than `keras.Model`."""

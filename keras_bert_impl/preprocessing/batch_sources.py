@@ -1,0 +1,152 @@
+"""Batches of texts that `tf.data`, PyTorch's `DataLoader` and Keras' `PyDataset` yield, in one form."""
+
+import collections.abc
+import dataclasses
+import itertools
+import math
+import typing
+
+import keras
+import numpy as np
+
+from keras_bert_impl.preprocessing.labels import Positions, numbers_of_names
+from keras_bert_impl.preprocessing.texts import is_text_pair, is_texts, to_strings
+
+COLUMNS = ("text", "text_pair")  # of batches that are dicts, as in the files that `tasks` reads
+LABELS = ("label", "labels")
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchSource:
+    """Batches of texts that can be read again from the start.
+
+    Args:
+        open: function that returns an iterator over the batches, as NumPy arrays, lists and tuples.
+        num_batches: their number; math.inf if endless, None if it is unknown until they are read.
+    """
+
+    open: typing.Callable
+    num_batches: float | None
+
+
+def source_of_dataset(dataset):
+    """The BatchSource of a `tf.data.Dataset`."""
+    size = int(dataset.cardinality())
+    return BatchSource(
+        lambda: map(_without_ragged, dataset.as_numpy_iterator()), {-1: math.inf, -2: None}.get(size, size)
+    )
+
+
+def _without_ragged(batch):
+    """A batch with lists of lists in place of ragged tensors."""
+    return keras.tree.map_structure(lambda part: part.to_list() if hasattr(part, "to_list") else part, batch)
+
+
+def is_text_loader(x):
+    """Whether `x` is a torch DataLoader whose first batch holds texts."""
+    names = [f"{kind.__module__}.{kind.__name__}" for kind in type(x).__mro__]
+    return "torch.utils.data.dataloader.DataLoader" in names and is_text_batch(next(iter(x), None))
+
+
+def source_of_loader(loader):
+    """The BatchSource of a `torch.utils.data.DataLoader`."""
+    is_default = getattr(loader.collate_fn, "__name__", "") == "default_collate"
+
+    def batches():
+        return map(_collated if is_default else _tuple_of, iter(loader))
+
+    try:
+        return BatchSource(batches, len(loader))
+    except TypeError:  # over an IterableDataset
+        return BatchSource(batches, None)
+
+
+def source_of_py_dataset(dataset):
+    """The BatchSource of a `keras.utils.PyDataset` of texts, whose `on_epoch_end` is called before it is read again."""
+    reads = itertools.count()
+    size = dataset.num_batches
+
+    def batches():
+        if next(reads):
+            dataset.on_epoch_end()
+        return (_tuple_of(dataset[index]) for index in (itertools.count() if size is None else range(size)))
+
+    return BatchSource(batches, math.inf if size is None else size)
+
+
+def is_text_batch(batch):
+    """Whether a batch holds texts: alone, before labels, or in the columns of a dict."""
+    if isinstance(batch, collections.abc.Mapping):
+        return "token_ids" not in batch and any(map(is_texts, batch.values()))
+    if is_texts(batch):
+        return True
+    return isinstance(batch, (list, tuple)) and bool(len(batch)) and is_text_batch(batch[0])
+
+
+def _tuple_of(batch):
+    """Converts a list of parts, such as [texts, labels], to a tuple; a list of texts, or of pairs of texts as tuples,
+    stays as it is."""
+    if not isinstance(batch, list) or is_texts(batch):
+        return batch
+    is_pairs = all(isinstance(part, tuple) and is_texts(part) for part in batch)
+    return batch if is_pairs else tuple(batch)
+
+
+def _collated(batch):
+    """What torch's default_collate makes of examples, with the parts of an example in a tuple.
+
+    default_collate returns a list where examples are tuples or lists. Such a list in the first place is a pair of
+    columns of texts; in another place it was a list in each example, such as several labels, and becomes a list for
+    each row again.
+    """
+    if not isinstance(batch, list) or is_texts(batch) or not batch:
+        return batch
+    first, *others = batch
+    return (_collated(first), *(_rows_of(part) if isinstance(part, list) else part for part in others))
+
+
+def _rows_of(columns):
+    columns = [column if is_texts(column) else np.asarray(column).tolist() for column in columns]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def arranged(batch, class_names, with_labels):
+    """A batch of a BatchSource as texts, (texts, labels) or (texts, labels, weights).
+
+    Two columns of strings are texts and the names of their classes in `fit` and `evaluate`, for a model that has
+    classes; otherwise they are pairs of texts.
+
+    Args:
+        batch: an element of the source.
+        class_names: of the model; empty for a model without classes.
+        with_labels: whether the caller needs labels.
+
+    Raises: ValueError if the names of classes stand where `predict` expects texts, or if the columns of a dict have
+        other names than "text", "text_pair" and "label".
+    """
+    if isinstance(batch, collections.abc.Mapping):
+        batch = _parts_of_columns(batch)
+    elif isinstance(batch, tuple) and isinstance(batch[0], collections.abc.Mapping):
+        batch = (_parts_of_columns(batch[0])[0], *batch[1:])
+    if class_names and is_text_pair(batch):
+        if with_labels:
+            return batch[0], np.array(numbers_of_names(batch[1], class_names)).view(Positions)
+        if set(to_strings(batch[1])) <= set(class_names):
+            raise ValueError(
+                "The second strings of each batch are names of classes, but predict takes texts alone: leave them out, "
+                "or, if they are the second texts of pairs, let the dataset yield ((first, second),)."
+            )
+    return batch[0] if isinstance(batch, tuple) and len(batch) == 1 and not is_texts(batch) else batch
+
+
+def _parts_of_columns(columns):
+    """(texts,) or (texts, labels) of a dict of columns."""
+    texts = [name for name in COLUMNS if name in columns]
+    labels = [name for name in LABELS if name in columns]
+    if texts[:1] != ["text"] or len(labels) > 1 or len(texts) + len(labels) < len(columns):
+        raise ValueError(
+            f"The batches are dicts with the columns {', '.join(columns)}, expected text, text_pair and label alone: "
+            "let the dataset yield (texts, labels)."
+        )
+    found = columns["text"] if len(texts) == 1 else (columns["text"], columns["text_pair"])
+    return (found, *(columns[name] for name in labels))

@@ -1,0 +1,24 @@
+"""Texts with masks in TensorFlow graphs: each mask is one token, and the parts between masks are cut by a tokenizer."""
+
+import re
+
+from keras_bert_impl.preprocessing.graphs.ragged import of_texts, side_by_side
+from keras_bert_impl.quiet_tensorflow import tf
+
+
+def parts_between_masks(texts, mask_texts):
+    """What stands before, between and after the masks of texts: RaggedTensor (batch, masks + 1) of strings.
+
+    Args:
+        texts: (batch,) strings.
+        mask_texts: the strings that mean a mask.
+    """
+    first, *others = mask_texts
+    for other in others:
+        texts = tf.strings.regex_replace(texts, re.escape(other), first)
+    return tf.strings.split(texts, first)
+
+
+def joined_by_masks(parts, pieces, mask_id):
+    """The pieces of parts (all parts, pieces), with a mask between those of a text: RaggedTensor (batch, pieces)."""
+    return of_texts(parts, side_by_side([mask_id, pieces]))[:, 1:]  # each part but a row's first follows a mask

@@ -1,0 +1,126 @@
+"""From one or two segments of token ids to a row of fixed length: [CLS] a [SEP] b [SEP] padding, for BERT.
+
+Devlin et al. 2019, section 3 and figure 2. All functions work on a batch at once and run eagerly, inside
+`Dataset.map` and in a SavedModel. The number of tokens that survive truncation is computed in closed form
+from the two lengths; the tests compare it with Google's loop.
+"""
+
+from keras_bert_impl.preprocessing.graphs.ragged import between, side_by_side
+from keras_bert_impl.quiet_tensorflow import tf
+from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS
+
+
+def truncate_pairs(a, b, max_tokens, rule):
+    """Cuts tokens from the ends until a pair holds at most `max_tokens`.
+
+    "longest_first" is `_truncate_seq_pair` of google-research/bert's run_classifier.py: the longer segment loses
+    its last token (in a tie, the second segment) until the pair fits. "only_second" leaves the first
+    whole: a question must not be cut to make room for its passage.
+
+    Args:
+        a: first segments, int32 RaggedTensor (batch, tokens).
+        b: second segments, likewise.
+        max_tokens: tokens left for both together.
+        rule: "longest_first" or "only_second".
+
+    Returns: a, b: RaggedTensor (batch, tokens).
+    Raises:
+        tf.errors.InvalidArgumentError if the rule is "only_second" and a first segment alone is too long.
+    """
+    lengths = {"longest_first": longest_first_lengths, "only_second": _only_second_lengths}[rule]
+    a_length, b_length = lengths(a.row_lengths(), b.row_lengths(), max_tokens)
+    return _first_tokens(a, a_length), _first_tokens(b, b_length)
+
+
+def longest_first_lengths(a_length, b_length, max_tokens):
+    """The numbers of tokens that "longest_first" keeps of segments of these lengths, in closed form."""
+    # Google's loop ends when b has half of max_tokens, rounded down (in a tie b loses a token), or all that a leaves if
+    # a is shorter than its half; a then has the rest. Neither segment ever grows.
+    b_kept = tf.minimum(b_length, tf.maximum(max_tokens - a_length, max_tokens // 2))
+    a_kept = tf.minimum(a_length, max_tokens - b_kept)
+    return a_kept, b_kept
+
+
+def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first", template=BERT_ROWS):
+    """Lays segments out as a family reads them, [CLS] a [SEP] or [CLS] a [SEP] b [SEP], cut and padded to one length.
+
+    Args:
+        a: int32 RaggedTensor (batch, tokens).
+        b: int32 RaggedTensor (batch, tokens), or None for single segments.
+        sequence_length: tokens in every row, special tokens and padding included.
+        cls_id: id of [CLS].
+        sep_id: id of [SEP].
+        pad_id: id of [PAD].
+        rule: how a pair that is too long is cut, see `truncate_pairs`. A single segment loses its end.
+        template: of the rows; BERT's, unless the tokenizer has another.
+
+    Returns: dict of int32 (batch, sequence_length): `token_ids`; `segment_ids`, 0 for [CLS] a [SEP] and padding,
+        1, or what the template says, for b [SEP]; `padding_mask`, 1 for tokens and 0 for padding. A template may give
+        [CLS] a segment of its own.
+    Raises: ValueError if `sequence_length` does not hold the special tokens.
+    """
+    max_tokens = _room(sequence_length, template, b is not None)
+    before, between, after = template.control_of(cls_id, sep_id)
+    if b is None:
+        a = _first_tokens(a, tf.minimum(a.row_lengths(), max_tokens))
+        first_length = template.first_length(a.row_lengths(), False)
+        rows = _lay_out([*before, a, *after], first_length, sequence_length, pad_id)
+        return template.with_cls_segments(rows, cls_id, tf.where)
+    a, b = truncate_pairs(a, b, max_tokens, rule)
+    first_length = template.first_length(a.row_lengths(), True)
+    rows = _lay_out([*before, a, *between, b, *after], first_length, sequence_length, pad_id)
+    rows = {**rows, "segment_ids": rows["segment_ids"] * template.second_segment}
+    return template.with_cls_segments(rows, cls_id, tf.where)
+
+
+def _lay_out(pieces, first_length, sequence_length, pad_id):
+    """Joins the pieces of each row, ids or ragged segments, and pads the rows."""
+    rows = side_by_side(pieces)  # (batch, tokens of the row)
+    return pad_rows({"token_ids": rows, "first_segment_length": first_length}, sequence_length, pad_id)
+
+
+def pad_rows(rows, sequence_length, pad_id):
+    """Pads rows to arrays (rows, sequence_length).
+
+    Args:
+        rows: dict of `token_ids`, RaggedTensor (rows, tokens), `first_segment_length` (rows,), and further entries that
+            are passed through.
+        sequence_length: length of the padded rows.
+        pad_id: id of [PAD].
+
+    Returns: dict of `token_ids`, `padding_mask`, `segment_ids`, int32 (rows, sequence_length), and the further entries.
+    """
+    rows = dict(rows)
+    token_ids, first_length = rows.pop("token_ids"), rows.pop("first_segment_length")
+    position = tf.range(sequence_length, dtype=tf.int64)[tf.newaxis]  # (1, length)
+    is_token = position < token_ids.row_lengths()[:, tf.newaxis]  # (rows, length)
+    is_second = is_token & (position >= tf.cast(first_length, tf.int64)[:, tf.newaxis])
+    return {
+        "token_ids": tf.cast(token_ids.to_tensor(pad_id, shape=(None, sequence_length)), tf.int32),
+        "padding_mask": tf.cast(is_token, tf.int32),
+        "segment_ids": tf.cast(is_second, tf.int32),
+        **rows,
+    }
+
+
+def _room(sequence_length, template, is_pair):
+    num_special = template.num_control(is_pair)
+    if sequence_length < num_special:
+        raise ValueError(f"sequence_length {sequence_length} does not hold {num_special} control tokens.")
+    return sequence_length - num_special
+
+
+def _only_second_lengths(a_length, b_length, max_tokens):
+    tf.debugging.assert_less_equal(
+        a_length,
+        tf.cast(max_tokens, a_length.dtype),
+        message=f"A first segment alone is longer than the {max_tokens} tokens a pair has room for, and the rule "
+        "'only_second' does not cut it. Shorten it, or use a larger sequence_length.",
+    )
+    return a_length, tf.minimum(b_length, max_tokens - a_length)
+
+
+def _first_tokens(rows, length):
+    """The first `length` (batch,) tokens of each row."""
+    begins = rows.row_starts()
+    return between(rows.flat_values, begins, begins + length)

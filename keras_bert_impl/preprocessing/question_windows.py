@@ -1,0 +1,194 @@
+"""Questions with contexts of any length, as rows that each show a window of the context (Devlin et al. 2019, sections
+4.2 and 4.3)."""
+
+import typing
+
+import keras
+import numpy as np
+
+from keras_bert_impl.batching import Rows
+from keras_bert_impl.preprocessing.texts import to_strings
+from keras_bert_impl.preprocessing.windows import best_windows, window_begins
+from keras_bert_impl.text.tokenizers.rows import longest_question, sentence_of_cut_questions
+from keras_bert_impl.user_warnings import warn_user
+
+
+class Question(typing.NamedTuple):
+    """One question. `answers` are pairs (text, position of its first character in the context); without any, the
+    context does not answer it."""
+
+    id: str
+    question: str
+    context: str
+    answers: list
+
+
+class Windows(typing.NamedTuple):
+    """Rows `[CLS] question [SEP] piece of the context [SEP]`, several to a question.
+
+    Each field has one entry for each row. `first`, `second`: lists of ids of the question and the piece; `before`: the
+    tokens of the row before the piece; `question`: number of the question; `offsets`: (tokens, 2) characters of the
+    context; `is_best`: bool (tokens,), whether no other window shows the token with more context around it; `start`,
+    `end`: positions of the answer in the row, that of [CLS] for none; `cls_place`: that of [CLS], 0 for BERT. `num_cut`
+    questions had more than `question_length` tokens and were cut. `questions`: those that the rows were made of.
+    """
+
+    first: list
+    second: list
+    before: list
+    question: list
+    offsets: list
+    is_best: list
+    start: list
+    end: list
+    cls_place: list
+    question_length: int = 0
+    num_cut: int = 0
+    questions: list = ()
+
+
+def question_rows(tokenizer, questions, sequence_length, stride=128, question_length=64):
+    """One row for each window, labelled with the answer's first and last position, that of [CLS] if it is not in the
+    window.
+
+    Args:
+        tokenizer: a Tokenizer.
+        questions: a list of Question.
+        sequence_length: the longest row.
+        stride: as in `make_windows`; at most half of a row.
+        question_length: likewise; at most a quarter of a row.
+
+    Returns: Rows whose `source` is the Windows.
+    """
+    windows = make_windows(
+        tokenizer,
+        questions,
+        sequence_length,
+        min(stride, sequence_length // 2),
+        longest_question(sequence_length, question_length),
+    )
+    labels = np.stack([windows.start, windows.end], axis=1).astype("int32")  # (windows, 2)
+    return Rows(windows.first, windows.second, labels, source=windows, num_cut=windows.num_cut)
+
+
+def warn_of_cut_questions(windows, count):
+    """Warns, if any of `count` questions had to be cut; contexts never are."""
+    if windows.num_cut:
+        warn_user(sentence_of_cut_questions(windows.num_cut, count, windows.question_length))
+
+
+def make_windows(tokenizer, questions, sequence_length=384, stride=128, question_length=64):
+    """The Windows of a list of Question.
+
+    Args:
+        tokenizer: a Tokenizer.
+        questions: a list of Question.
+        sequence_length: the longest row; 384 in the original code.
+        stride: number of tokens from the beginning of one window to that of the next; 128 in the original code.
+            (Hugging Face calls the overlap stride.)
+        question_length: longer questions are cut to this many tokens; 64 in the original code.
+
+    The label is the first of a question's answers; in a window that does not hold the whole answer, and for a question
+    without an answer, both positions are that of [CLS], as in the original code.
+
+    Raises: ValueError if a row has no room for the context.
+    """
+    control = tokenizer.template.num_control(is_pair=True)
+    room_least = sequence_length - control - question_length
+    if room_least < 1 or stride < 1:
+        raise ValueError(
+            f"sequence_length {sequence_length} with question_length {question_length} leaves no room for the context, "
+            f"or stride {stride} is below 1."
+        )
+    asked = [encoding.ids for encoding in _encode(tokenizer, [q.question for q in questions])]
+    num_cut = sum(len(ids) > question_length for ids in asked)
+    asked = [ids[:question_length] for ids in asked]
+    contexts = {}
+    windows = Windows([], [], [], [], [], [], [], [], [], question_length, num_cut, questions)
+    for number, question in enumerate(questions):
+        if question.context not in contexts:  # the questions of a paragraph follow one another
+            contexts = {question.context: _encode(tokenizer, [question.context])[0]}
+        encoding = contexts[question.context]
+        offsets = np.array(encoding.offsets, "int32").reshape(-1, 2)
+        answer = answer_tokens(offsets, question.answers[0]) if question.answers else None
+        room = sequence_length - control - len(asked[number])
+        before = tokenizer.template.first_length(len(asked[number]), is_pair=True)
+        begins = window_begins(len(offsets), room, stride)
+        best = best_windows(len(offsets), begins, room)
+        for place, begin in enumerate(begins):
+            end = min(begin + room, len(offsets))
+            windows.first.append(asked[number])
+            windows.second.append(encoding.ids[begin:end])
+            windows.question.append(number)
+            windows.offsets.append(offsets[begin:end])
+            windows.is_best.append(best[begin:end] == place)
+            windows.before.append(before)
+            cls_place = tokenizer.template.cls_place(before + end - begin + len(tokenizer.template.after))
+            windows.cls_place.append(cls_place)
+            holds = answer is not None and begin <= answer[0] and answer[1] < end
+            windows.start.append(answer[0] - begin + before if holds else cls_place)
+            windows.end.append(answer[1] - begin + before if holds else cls_place)
+    return windows
+
+
+def _encode(tokenizer, texts):
+    return tokenizer.encode_batch(texts, add_special_tokens=False)
+
+
+def answer_tokens(offsets, answer):
+    """First and last token that share a character with an answer, (text, position of its first character); None if no
+    token does."""
+    text, start = answer
+    shared = np.flatnonzero((offsets[:, 0] < start + len(text)) & (offsets[:, 1] > start))
+    return (int(shared[0]), int(shared[-1])) if len(shared) else None
+
+
+def questions_of(questions, contexts, answers=None):
+    """A list of Question from columns.
+
+    Args:
+        questions: texts.
+        contexts: a text for each question, of any length.
+        answers: None, or for each question its answer: (text, position of its first character in the context); a dict
+            of `text` and `answer_start`, each one value or a list of several, as in SQuAD and its copies: the first is
+            trained, and each is right when answers are evaluated; or None, "", () or [] if the context does not answer
+            it.
+
+    Raises: ValueError naming the question whose answer is not in its context at this position.
+    """
+    questions, contexts = to_strings(questions), to_strings(contexts)
+    answers = [None] * len(questions) if answers is None else list(answers)
+    return [
+        Question(str(row), question, context, _checked_answer(row, answer, context))
+        for row, (question, context, answer) in enumerate(zip(questions, contexts, answers, strict=True))
+    ]
+
+
+def are_answers(labels):
+    """Whether labels are answers in words, rather than positions of tokens."""
+    if labels is None or keras.ops.is_tensor(labels) or getattr(getattr(labels, "dtype", None), "kind", "O") in "biuf":
+        return False
+    return any(answer is None or isinstance(answer, dict | str) or _has_text(answer) for answer in labels)
+
+
+def _has_text(answer):
+    return isinstance(answer, list | tuple) and (not answer or any(isinstance(part, str) for part in answer))
+
+
+def _checked_answer(row, answer, context):
+    """The answers of a Question, of which the first, which is trained, is checked."""
+    others = []
+    if isinstance(answer, dict):
+        texts, starts = (
+            value if isinstance(value, list | tuple | np.ndarray) else [value]
+            for value in (answer["text"], answer["answer_start"])
+        )
+        answer = (texts[0], starts[0]) if len(texts) and texts[0] else None
+        others = list(zip(texts, starts, strict=False))[1:]
+    if answer is None or (isinstance(answer, str | list | tuple) and not answer):
+        return []
+    text, start = answer[0], int(answer[1])  # which pandas makes a float where one of a column is missing
+    found = context[start : start + len(text)]
+    if start < 0 or found != text:
+        raise ValueError(f"answers[{row}] is {text[:60]!r} at character {start}, where the context has {found[:60]!r}.")
+    return [(text, start), *others]

@@ -1,0 +1,102 @@
+"""`validation_split` and `class_weight` of `fit` for texts and named classes."""
+
+import math
+
+import numpy as np
+
+from keras_bert_impl.preprocessing.labels import finite_weights, named_by_numbers, position_of_class
+from keras_bert_impl.preprocessing.texts import is_texts
+
+
+def split_rows(parts, share):
+    """The last `share` of the rows is for validation, before anything is shuffled, as Keras splits arrays.
+
+    Args:
+        parts: (texts, labels, weights): texts or a tuple of columns of texts; labels and weights may be None.
+        share: above 0 and below 1.
+
+    Returns: the training rows and the validation rows, each as `parts`.
+    Raises: ValueError if no row would be left for one of them.
+    """
+    texts, labels, weights = parts
+    count = len(texts[0] if _is_columns(texts) else texts)
+    kept = math.floor(count * (1 - share))  # as Keras rounds
+    if not 0 < kept < count:
+        raise ValueError(f"validation_split={share} of {count} texts leaves none for training or for validation.")
+    return tuple(
+        (
+            tuple(_sliced(column, rows) for column in texts) if _is_columns(texts) else _sliced(texts, rows),
+            _sliced(labels, rows),
+            _sliced(weights, rows),
+        )
+        for rows in (slice(kept), slice(kept, None))
+    )
+
+
+def _is_columns(texts):
+    return isinstance(texts, tuple) and not is_texts(texts)
+
+
+def _sliced(values, rows):
+    """These rows of a column, or of each column of a dict."""
+    if isinstance(values, dict):
+        return {name: _sliced(column, rows) for name, column in values.items()}
+    if hasattr(values, "iloc"):  # a pandas DataFrame, whose index need not be the numbers of its rows
+        return values.iloc[rows]
+    return None if values is None else values[rows]
+
+
+def weights_by_number(class_weight, model):
+    """`class_weight` with the numbers of classes as keys, which may be names.
+
+    Raises: ValueError for a class that the model does not have, or for a model whose rows do not have one class each,
+        where Keras would take other weights in silence.
+    """
+    if class_weight is None:
+        return None
+    output = model.outputs[0].shape
+    class_names = getattr(model, "class_names", None)
+    several = len(output) > 2 or getattr(model, "multi_label", False) or getattr(model, "own_losses", None)
+    if several or (class_names is None and output[-1] == 1):
+        raise ValueError(
+            f"class_weight is for rows of one class each, but those of a {type(model).__name__} have several, or none: "
+            "give sample_weight."
+        )
+    if class_weight == "balanced":
+        return class_weight
+    names = class_names or [str(number) for number in range(output[-1] or 0)]
+    if names:
+        positions = {name: place for place, name in enumerate(names)}
+        by_number = named_by_numbers(names) or dict(enumerate(range(len(names))))
+        class_weight = {
+            position_of_class(key, "A key of class_weight", positions, by_number): weight
+            for key, weight in class_weight.items()
+        }
+    finite_weights(np.array([*class_weight.values()], float), "class_weight")
+    return class_weight
+
+
+def in_order_of_classes(labels, names):
+    """Labels; of a table with a column for each class, the columns in the order of the model's classes."""
+    columns = getattr(labels, "columns", None)
+    if columns is None or not names:
+        return labels
+    found = [str(column) for column in columns]
+    return np.asarray(labels if len(found) < 2 else labels[[columns[found.index(name)] for name in names]])
+
+
+def weights_of_rows(class_weight, labels, weights):
+    """Sample weights of rows, float32: those of their classes, times those that were given.
+
+    Args:
+        class_weight: the weights by the numbers of classes, 1 for one that is missing; or "balanced", which gives the
+            classes that occur the same total, as scikit-learn does.
+        labels: (rows,), numbers of classes.
+        weights: (rows,), or None.
+    """
+    labels = np.asarray(labels).reshape(-1)
+    if class_weight == "balanced":
+        found, counts = np.unique(labels, return_counts=True)
+        class_weight = dict(zip(found, len(labels) / (len(found) * counts), strict=True))
+    of_rows = np.array([class_weight.get(label, 1.0) for label in labels.tolist()], "float32")
+    return of_rows if weights is None else of_rows * np.asarray(weights, "float32")

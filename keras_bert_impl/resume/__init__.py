@@ -1,1 +1,0 @@
-"""What exact resumption needs: data as a function of the step, and the saved states of a training."""

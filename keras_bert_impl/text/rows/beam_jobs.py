@@ -1,0 +1,110 @@
+"""Runs the jobs of `shards` as an Apache Beam pipeline: in processes on this machine, or on a cluster.
+
+An engine may do a job several times, also at the same time: again after a worker has died, or because the first attempt
+is slow. `shards` writes the same files however often and wherever a job is done, so the engine does not matter.
+"""
+
+import functools
+import importlib.metadata
+import platform
+import shlex
+
+from keras_bert_impl.text.rows.beam_storage import download_results, run_in_storage
+from keras_bert_impl.text.rows.shards import read_record
+
+# Their versions decide what the files hold: the sentences, their tokens and the random numbers.
+PACKAGES = ("keras_bert_impl", "keras", "numpy", "sentencex", "tensorflow", "tensorflow-text")
+DASK_RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"
+
+
+def run_jobs_on_beam(function, settings, jobs, runner, flags="", folder=None):
+    """Runs function(settings, job) for each job in a Beam pipeline; returns the records in the order of the jobs.
+
+    The records are read from the files that the jobs write, because a pipeline's results stay on its workers.
+
+    Args:
+        function: `shards.tokenize_piece` or `shards.write_shard`.
+        settings: the `shards.Settings` of the run.
+        jobs: list of `shards.Piece` or `shards.Shard`.
+        runner: name of a Beam runner, or of a class that is one, with its module.
+        flags: further flags for Beam, in one string.
+        folder: the folder of `beam_storage.open_storage`; without one, workers write to the directory of the run.
+
+    Raises: ModuleNotFoundError without Apache Beam; FileNotFoundError if the pipeline has ended and this process sees
+        no record of a job; what Beam raises when a job fails for good.
+    """
+    import apache_beam as beam
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    on_worker = functools.partial(run_in_storage, function, folder) if folder else function
+    pipeline = beam.Pipeline(options=PipelineOptions(pipeline_flags(runner, flags)))
+    _ = (
+        pipeline
+        | beam.Create(list(jobs))
+        # Otherwise a runner may fuse the steps and run all jobs on one worker.
+        | beam.Reshuffle()
+        | beam.Map(functools.partial(run_on_worker, on_worker, settings, installed_versions()))
+    )
+    result = pipeline.run()
+    try:
+        result.wait_until_finish()
+    finally:
+        # The DaskRunner leaves its client open, and with it the processes of a cluster that it has started itself.
+        if hasattr(result, "client"):
+            result.client.close()
+    if folder:
+        download_results(folder, settings, jobs)
+    return read_records(settings, jobs)
+
+
+def pipeline_flags(runner, flags):
+    """The list of flags for a Beam pipeline."""
+    given = shlex.split(flags)
+    if runner.endswith("DaskRunner"):
+        runner = DASK_RUNNER  # the only one of Beam's runners that it does not know by its short name
+        if not any(flag.startswith(("--dask_npartitions", "--dask_partition_size")) for flag in given):
+            # A partition is one task of Dask's. By default it has 128 jobs: one worker would do everything.
+            given.append("--dask_partition_size=1")
+    return [f"--runner={runner}", *given]
+
+
+def run_on_worker(function, settings, versions, job):
+    """function(settings, job), once the packages of this machine are those of the machine that started the pipeline.
+
+    Raises: RuntimeError that names the packages of another version.
+    """
+    here = installed_versions()
+    different = [
+        f"{name} {here[name]} instead of {version}" for name, version in versions.items() if here[name] != version
+    ]
+    if different:
+        raise RuntimeError(
+            f"The worker {platform.node()} has {', '.join(different)}, and could write other files. Install the same "
+            "versions on the workers as where prepare-data is started."
+        )
+    return function(settings, job)
+
+
+@functools.cache
+def installed_versions():
+    """The versions of Python (two numbers) and of `PACKAGES` in this process; None for a package that is missing."""
+    found = {"python": ".".join(platform.python_version_tuple()[:2])}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def read_records(settings, jobs):
+    """The records of jobs that have been done. Raises FileNotFoundError if this process does not see one."""
+    records = [read_record(job.record_path(settings)) for job in jobs]
+    missing = records.count(None)
+    if missing:
+        raise FileNotFoundError(
+            f"The pipeline has ended, but {settings.work} has no record of {missing} of its {len(jobs)} jobs: every "
+            "machine that runs jobs must see the output directory under the same path, for instance on NFS; machines "
+            "that share none need --beam_storage."
+        )
+    return records

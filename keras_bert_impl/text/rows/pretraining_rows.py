@@ -1,0 +1,219 @@
+"""Documents to files of pre-training rows.
+
+documents of ids -> sentence pairs -> cut to length -> laid out as [CLS] a [SEP] b [SEP] -> TFRecord
+
+In NumPy and without padding: each token is copied once, from the text into its row.
+"""
+
+import numpy as np
+
+from keras_bert_impl.text.rows.bin_packing import assign_rows, most_sequences
+from keras_bert_impl.text.rows.example_writing import (
+    write_masked_examples,
+    write_packed_examples,
+    write_unmasked_examples,
+)
+from keras_bert_impl.text.rows.masking import mask_tokens, masking_arguments
+from keras_bert_impl.text.rows.next_sentence import chunk_documents, cut_sentences
+from keras_bert_impl.text.rows.numpy_parsing import pad_rows
+from keras_bert_impl.text.rows.phrases import with_marks_apart
+from keras_bert_impl.text.rows.ragged import Ragged, places
+from keras_bert_impl.text.rows.randomness import Stream, random_bits, random_keys, uniforms
+from keras_bert_impl.text.rows.sentence_order import order_documents, running_sentences
+from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS
+
+ROWS_AT_ONCE = 4096
+
+# What a row holds: a pair, that is two segments and a label that tells how the second was chosen, or running text.
+PAIRS = {"next_sentence": chunk_documents, "sentence_order": order_documents}
+RUNS = ("full_sentences", "doc_sentences")
+
+
+def write_rows(
+    path,
+    documents,
+    tokenizer,
+    *,
+    sequence_length,
+    predictions_per_sequence,
+    pairs="next_sentence",
+    static_masks=False,
+    packed=False,
+    masking_unit="token",
+    phrases=False,
+    short_sequence_probability=0.1,
+    seed=0,
+    number=0,
+):
+    """Turns documents into one file of pre-training examples.
+
+    Args:
+        path: the file; it gets its name only when it is complete.
+        documents: `Ragged` (documents, sentences, tokens) of ids.
+        tokenizer: the Tokenizer that produced the ids.
+        sequence_length: tokens of a row, [CLS], [SEP] and padding included.
+        predictions_per_sequence: the most predictions of a row; used for static masks.
+        pairs: what a row holds. "next_sentence": two segments, the second one random in half of the rows (Devlin et
+            al. 2019); "sentence_order": two consecutive ones, swapped in half of the rows (Lan et al. 2020);
+            "full_sentences" and "doc_sentences": as many sentences as fit, across documents or not (Liu et al. 2019).
+        static_masks: masks rows now, in google-research/bert's format, instead of differently in every epoch.
+        packed: puts several pairs in a row, so that hardly any position is padding; see `bin_packing`.
+        masking_unit: unit of static masks: "token", "whole_word", "span", "ngram" or "phrase", see
+            `masking.mask_tokens`.
+        phrases: whether ids are marked as `phrases` describes.
+        short_sequence_probability: share of documents cut into shorter pairs; 0.1 in Google's code.
+        seed: seed of every random choice.
+        number: number of the file in the dataset. The same documents give different rows with another number.
+
+    Returns: (examples written, tokens in them that are not padding, tokens of the documents that no example holds).
+    Raises: ValueError if there are too few documents for pairs.
+    """
+    if pairs in RUNS:
+        count, rows_at = _rows_of_runs(documents, tokenizer, sequence_length, pairs == "full_sentences")
+        unused = 0
+    else:
+        count, rows_at, unused = _rows_of_pairs(
+            PAIRS[pairs], documents, tokenizer, sequence_length, short_sequence_probability, seed, number
+        )
+    # Shuffled, so that rows of neighbouring text are far apart, whatever the size of a reader's shuffle buffer.
+    draws = uniforms(random_keys(Stream.ORDER_IN_FILE, seed, number), np.arange(count))
+    order = np.argsort(draws, kind="stable")
+    first_index = number << 32  # no two rows of a dataset share a number, whichever process writes the others
+    tokens = []
+
+    def batches():
+        for start in range(0, count, ROWS_AT_ONCE):
+            rows = rows_at(order[start : start + ROWS_AT_ONCE])
+            rows = with_marks_apart(rows) if phrases else rows
+            tokens.append(len(rows["token_ids"].values))
+            index = first_index + start
+            yield {**rows, "example_index": np.arange(index, index + len(rows["first_segment_length"]))}
+
+    if packed:
+
+        def share_out(lengths):
+            shared = assign_rows(lengths, sequence_length, most_sequences(sequence_length))
+            np.random.default_rng((seed, number)).shuffle(shared)
+            return shared
+
+        written = write_packed_examples(path, batches(), share_out, first_index)
+    elif static_masks:
+        masking = masking_arguments(tokenizer, predictions_per_sequence, seed, masking_unit)
+        padded = (
+            tokenizer.template.with_cls_segments(
+                pad_rows(batch, sequence_length, tokenizer.pad_id), tokenizer.cls_id, np.where
+            )
+            for batch in batches()
+        )
+        written = write_masked_examples(path, (mask_tokens(batch, epoch=0, **masking) for batch in padded))
+    else:
+        written = write_unmasked_examples(path, batches())
+    return written, sum(tokens), unused
+
+
+def _rows_of_pairs(cut, documents, tokenizer, sequence_length, short_sequence_probability, seed, number):
+    """The number of rows [CLS] a [SEP] b [SEP], a function that makes the rows with given numbers, (rows,), and the
+    number of tokens that no row holds.
+
+    The rows are unmasked and have `next_sentence_labels`. All at once would take many times the memory of the text.
+    """
+    target_length = sequence_length - tokenizer.template.num_control(is_pair=True)
+    documents = cut_sentences(documents, target_length)
+    pairs = cut(documents, target_length, short_sequence_probability, seed, number)
+    ranges = np.stack([pairs.first_range, pairs.second_range], axis=1)  # (pairs, 2 segments, 2)
+    ranges = truncate_at_random(ranges, target_length, seed, number, np.arange(len(ranges)))
+    tokens = documents.flat_values
+
+    def rows_at(index):
+        rows = lay_out(tokens, ranges[index], tokenizer.cls_id, tokenizer.sep_id, tokenizer.template)
+        return {**rows, "next_sentence_labels": pairs.next_sentence_labels[index]}
+
+    begun, ended = (np.bincount(ranges[..., place].ravel(), minlength=len(tokens) + 1) for place in (0, 1))
+    return len(ranges), rows_at, len(tokens) - np.count_nonzero(np.cumsum(begun - ended))
+
+
+def _rows_of_runs(documents, tokenizer, sequence_length, cross_documents):
+    """As `_rows_of_pairs`, for rows [CLS] a [SEP], which hold all tokens; their labels, which files need, are 0."""
+    room = sequence_length - tokenizer.template.num_control(is_pair=False)
+    tokens, ranges = running_sentences(documents, room, tokenizer.sep_id if cross_documents else None)
+
+    def rows_at(index):
+        rows = lay_out(tokens, ranges[index][:, np.newaxis], tokenizer.cls_id, tokenizer.sep_id, tokenizer.template)
+        return {**rows, "next_sentence_labels": np.zeros(len(index), np.int32)}
+
+    return len(ranges), rows_at
+
+
+def truncate_at_random(ranges, max_tokens, seed, number, example_index):
+    """Cuts pairs to `max_tokens`; each token is removed from the front or the back of its segment with equal chance.
+
+    As `truncate_seq_pair` of google-research/bert's create_pretraining_data.py: lengths as in "longest_first" of
+    `text_graphs.rows.truncate_pairs`, but "sometimes from the front and sometimes from the back to add more randomness
+    and avoid biases".
+
+    Args:
+        ranges: int64 (pairs, 2 segments, 2), first token and the one after the last.
+        max_tokens: tokens left for both segments together.
+        seed: integer scalar.
+        number: integer scalar, of the file that the rows are written to; each cuts differently.
+        example_index: int64 (pairs,), the number of each pair in the dataset.
+
+    Returns: ranges of the same shape.
+    """
+    starts, lengths = ranges[..., 0], np.diff(ranges)[..., 0]  # (pairs, 2)
+    kept = longest_first_lengths(*lengths.T, max_tokens)
+    ranges = np.empty_like(ranges)
+    for segment, stream in enumerate((Stream.TRUNCATE_FIRST, Stream.TRUNCATE_SECOND)):
+        keys = random_keys(stream, seed, number, example_index)
+        start = starts[:, segment] + _count_heads(keys, lengths[:, segment] - kept[segment])
+        ranges[:, segment] = np.stack([start, start + kept[segment]], axis=1)
+    return ranges
+
+
+def longest_first_lengths(first_length, second_length, max_tokens):
+    """The numbers of tokens that "longest_first" keeps of segments of these lengths; see `text_graphs.rows`."""
+    second_kept = np.minimum(second_length, np.maximum(max_tokens - first_length, max_tokens // 2))
+    return np.minimum(first_length, max_tokens - second_kept), second_kept
+
+
+def lay_out(tokens, ranges, cls_id, sep_id, template=BERT_ROWS):
+    """Rows [CLS] a [SEP] or [CLS] a [SEP] b [SEP], or as another template of a tokenizer says.
+
+    Args:
+        tokens: int32 (tokens,) of a file.
+        ranges: int64 (rows, 1 or 2 segments, 2), first token and the one after the last.
+        cls_id: id of [CLS].
+        sep_id: id of [SEP].
+        template: the RowTemplate of the tokenizer.
+
+    Returns: dict of `token_ids`, int32 `Ragged` (rows, tokens), and `first_segment_length`, int64 (rows,), the
+        length of [CLS] a [SEP], and of the whole row if the template has no second segment.
+    """
+    lengths = np.diff(ranges)[..., 0]  # (rows, segments)
+    is_pair = lengths.shape[1] == 2
+    before, between, after = template.control_of(cls_id, sep_id)
+    behind = [between, after] if is_pair else [after]
+    with_control = lengths + np.array([len(slot) for slot in behind])
+    row_lengths = np.sum(with_control, axis=1) + len(before)
+    first = np.cumsum(row_lengths) - row_lengths  # where each row begins in the ids of all rows
+    segment_starts = first[:, np.newaxis] + len(before) + np.cumsum(with_control, axis=1) - with_control
+    token_ids = np.empty(row_lengths.sum(), tokens.dtype)
+    for starts, slot in ((first, before), *zip((segment_starts + lengths).T, behind, strict=True)):
+        for place, index in enumerate(slot):
+            token_ids[starts + place] = index
+    token_ids[places(segment_starts, lengths)] = tokens[places(ranges[..., 0], lengths)]
+    first_length = template.first_length(lengths[:, 0], is_pair) if template.second_segment else row_lengths
+    return {"token_ids": Ragged(token_ids, row_lengths), "first_segment_length": first_length}
+
+
+def _count_heads(keys, num_tosses):
+    """Tosses `num_tosses` (pairs,) coins for each pair and counts the heads: (pairs,).
+
+    It tosses 64 at a time: an endless sentence, such as a table, loses thousands of tokens.
+    """
+    words = (num_tosses + 63) // 64  # of 64 coins
+    pair, word = np.repeat(np.arange(len(words)), words), places(np.zeros_like(words), words)
+    coins = random_bits(keys[pair], word)
+    unused = np.maximum(64 * (word + 1) - num_tosses[pair], 0).astype(np.uint64)
+    heads = np.bitwise_count(coins >> unused)
+    return np.bincount(pair, weights=heads, minlength=len(words)).astype(np.int64)

@@ -1,0 +1,37 @@
+"""Sentences to ids, many at a time."""
+
+import functools
+
+import numpy as np
+
+from keras_bert_impl.text.rows.ragged import Ragged
+from keras_bert_impl.text.rows.word_cache import WordCache
+from keras_bert_impl.text.tokenizers import WordPieceTokenizer
+
+
+def sentence_ids(tokenizer):
+    """A function from a list of sentences to their ids, int32 `Ragged` (sentences, tokens), without [CLS] and [SEP].
+
+    That of a WordPieceTokenizer remembers words, see `word_cache`.
+    """
+    if isinstance(tokenizer, WordPieceTokenizer):
+        return WordCache(tokenizer)
+    return functools.partial(ids_of_tokenizer, tokenizer)
+
+
+def document_ids(tokenizer):
+    """A function from documents, lists of sentences, to the ids of all their sentences, as `sentence_ids` gives them:
+    those that the sentences have in running text."""
+    ids_of = sentence_ids(tokenizer)
+
+    def of_documents(documents):
+        return ids_of([sentence for document in documents for sentence in tokenizer.in_running_text(document)])
+
+    return of_documents
+
+
+def ids_of_tokenizer(tokenizer, sentences):
+    """The ids of a list of sentences by the tokenizer itself, see `sentence_ids`."""
+    rows = tokenizer.ids_batch(sentences)
+    lengths = np.array([len(row) for row in rows], np.int64)
+    return Ragged(np.fromiter((index for row in rows for index in row), np.int32, lengths.sum()), lengths)

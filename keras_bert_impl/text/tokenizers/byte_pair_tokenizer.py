@@ -1,0 +1,200 @@
+"""Turns text into ids of byte-level BPE and character offsets, without TensorFlow."""
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from tokenizers import AddedToken, Encoding, decoders, models, pre_tokenizers, processors
+from tokenizers import Tokenizer as Pipeline
+
+from keras_bert_impl.json_files import read_json
+from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import (
+    ROBERTA,
+    Dialect,
+    Merges,
+    check_byte_pairs,
+    read_merges,
+    read_tokenizer_file,
+    read_vocabulary,
+    write_files,
+)
+from keras_bert_impl.text.tokenizers.directory_checks import check_directory
+from keras_bert_impl.text.tokenizers.row_template import ROBERTA_ROWS
+from keras_bert_impl.text.tokenizers.tokenizer import Tokenizer
+from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed
+from keras_bert_impl.text.tokenizers.words import word_numbers
+
+
+class BytePairTokenizer(Tokenizer):
+    """RoBERTa's tokenizer: byte-level BPE (Liu et al. 2019, section 4.4; Radford et al. 2019, section 2.2).
+
+    A text is split into words, numbers, punctuation and white space, where a word takes the space before it along; the
+    UTF-8 bytes of each are merged into the longest pieces that the merges give. Nothing is lower-cased, no character is
+    unknown. The same word has other ids at the beginning of a text, where no space stands before it, unless
+    `add_prefix_space`.
+
+    A row is `<s> text </s>`, of a pair `<s> text </s></s> pair </s>`, always with segment 0. "<s>" and the like within
+    a text are ordinary text and never become control tokens; only `encode_with_masks` recognizes "<mask>", and
+    "[MASK]", which means the same.
+
+    Args:
+        vocabulary: path of a vocab.json, or the tokens in order of their ids.
+        merges: path of a merges.txt, or pairs of pieces, the most important first.
+        add_prefix_space: whether a text that does not begin with a space gets one before it. RoBERTa: False.
+
+    Raises: FileNotFoundError; ValueError if one of <s> <pad> </s> <unk> <mask> is missing, ids have gaps, or the merges
+        do not belong to the vocabulary.
+    """
+
+    kind = "byte_pair"
+    dialect: ClassVar[Dialect] = ROBERTA
+    files = ("vocab.json", "merges.txt", "tokenizer_config.json")
+    template = ROBERTA_ROWS
+    mask_texts = ("<mask>", "[MASK]")
+    settings: ClassVar[dict] = {"tokenizer_class": "RobertaTokenizer", "trim_offsets": True}  # for Hugging Face
+    lowercase = False
+
+    def __init__(
+        self, vocabulary: str | Path | Sequence[str], merges: str | Path | Sequence, add_prefix_space: bool = False
+    ):
+        is_path = isinstance(vocabulary, str | Path)
+        self.vocabulary = read_vocabulary(vocabulary) if is_path else list(vocabulary)
+        source = str(vocabulary) if is_path else "vocabulary"
+        check_byte_pairs(self.vocabulary, source, self.dialect)
+        self.merges: Merges = read_merges(merges) if isinstance(merges, str | Path) else [tuple(p) for p in merges]
+        self.add_prefix_space = add_prefix_space
+        control = self._ids_of(self.dialect.control, source)
+        self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = control
+        self._of_texts = self.pipeline()
+
+    def pipeline(self, masks: bool = False) -> Pipeline:
+        """The tokenizer of the `tokenizers` library that gives these ids; with `masks`, its name in a text is the mask
+        token, which takes the space before it along."""
+        cls, _, sep, unk, mask = self.dialect.control
+        # A byte that is not in the vocabulary would otherwise be dropped without a word.
+        pipeline = Pipeline(models.BPE(self._ids, self.merges, unk_token=unk))
+        pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=self.add_prefix_space)
+        pipeline.decoder = decoders.ByteLevel()
+        pipeline.post_processor = processors.RobertaProcessing(
+            (sep, self.sep_id), (cls, self.cls_id), trim_offsets=True, add_prefix_space=self.add_prefix_space
+        )
+        # The other control tokens are not "added" to the pipeline: the library would find added tokens in the text.
+        if masks:
+            pipeline.add_special_tokens([AddedToken(mask, special=True, normalized=False, lstrip=True)])
+        return pipeline
+
+    @functools.cached_property
+    def _masking(self):
+        return self.pipeline(masks=True)
+
+    def get_config(self) -> dict:
+        return {
+            "vocabulary": self.vocabulary,
+            "merges": [list(pair) for pair in self.merges],
+            "add_prefix_space": self.add_prefix_space,
+        }
+
+    def encode(self, text: str, pair: str | None = None, add_special_tokens: bool = True) -> Encoding:
+        """`text`, or `text` and `pair`, as one sequence; see `Tokenizer`."""
+        return self._of_texts.encode(text, pair, add_special_tokens=add_special_tokens)
+
+    def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
+        """Encodes each text as `encode` does, on all CPU cores, without padding or truncation."""
+        return self._of_texts.encode_batch(list(texts), add_special_tokens=add_special_tokens)
+
+    def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text without control tokens."""
+        encodings = self._of_texts.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def encode_with_masks(self, text: str) -> Encoding:
+        """The row of a text in which each of `mask_texts` is the mask token. Offsets are those of the text in which all
+        are written as its name."""
+        return self._masking.encode(text.replace("[MASK]", self.dialect.control[-1]))
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """The text of ids. Bytes that are not valid UTF-8, of a character that was cut, become U+FFFD."""
+        special = self.special_ids if skip_special_tokens else ()
+        return decoders.ByteLevel().decode([self.id_to_token(index) for index in map(int, ids) if index not in special])
+
+    def in_running_text(self, sentences: Sequence[str]) -> list[str]:
+        return [*sentences[:1], *(f" {sentence}" for sentence in sentences[1:])]
+
+    def word_numbers(self, text: str, encoding: Encoding) -> np.ndarray:
+        """The number of the word that each piece is in; see `Tokenizer`."""
+        return word_numbers(text, encoding.offsets)
+
+    @property
+    def is_continuation(self) -> list[bool]:
+        """Whether each token of the vocabulary goes on with the word before it, as all without a space before them do.
+
+        For masks of whole words; punctuation belongs to the word before it, as in fairseq's RoBERTa.
+        """
+        whole = {*self.dialect.control, *(self.added_tokens or ())}
+        return [not token.startswith(self.dialect.space) and token not in whole for token in self.vocabulary]
+
+    def piece_text(self, index: int) -> str:
+        """The characters of a token, with the space before a word; of a control token its name."""
+        return self.decode([index], skip_special_tokens=False)
+
+    @classmethod
+    def is_in(cls, files: VocabularyFiles) -> bool:
+        """Whether files of a checkpoint directory are those of such a tokenizer."""
+        if files.algorithm == "BPE":
+            return not {"[CLS]", "<bos>"} & files.tokens  # of an unknown one RoBERTa's says what it lacks
+        return "vocab.json" in files and "[CLS]" not in files.words
+
+    @classmethod
+    def from_pretrained(cls, directory: str | Path) -> "BytePairTokenizer":
+        """The tokenizer of a checkpoint directory, Hugging Face's or fairseq's converted to it.
+
+        Args:
+            directory: holds vocab.json and merges.txt, or a tokenizer.json, and often tokenizer_config.json.
+
+        Raises: FileNotFoundError; ValueError as in the constructor, if a file has steps, control tokens or added tokens
+            that give other ids than RoBERTa's, or if the files disagree.
+        """
+        directory = Path(directory)
+        config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
+        config = read_json(config_path) if config_path.is_file() else {}
+        steps = read_tokenizer_file(steps_path, cls.dialect) if steps_path.is_file() else {}
+        spaces = [found.get("add_prefix_space") for found in (steps, config)]
+        arguments = {
+            **steps,
+            "add_prefix_space": bool(agreed(directory, "add_prefix_space", config_path.name, *spaces)),
+        }
+        if not steps or (directory / "vocab.json").is_file():
+            arguments |= {"vocabulary": directory / "vocab.json", "merges": directory / "merges.txt"}
+        found = cls(**arguments)
+        agreed(directory, "tokens", "vocab.json", steps.get("vocabulary"), found.vocabulary)
+        agreed(directory, "merges", "merges.txt", steps.get("merges"), found.merges)
+        check_directory(found, directory)
+        return found
+
+    def write_vocabulary_files(self, directory: Path) -> dict:
+        """Writes vocab.json, merges.txt, and returns the content of tokenizer_config.json, which Hugging Face's
+        tokenizer of the family opens."""
+        write_files(directory, self.vocabulary, self.merges)
+        cls, pad, sep, unk, mask = self.dialect.control
+        # The mask token takes the space before it along, as in the published tokenizers.
+        mask = {"__type": "AddedToken", "content": mask, "lstrip": True, "normalized": False, "rstrip": False}
+        return {
+            **self.settings,
+            "add_prefix_space": self.add_prefix_space,
+            **dict.fromkeys(("bos_token", "cls_token"), cls),
+            **dict.fromkeys(("eos_token", "sep_token"), sep),
+            "pad_token": pad,
+            "unk_token": unk,
+            "mask_token": {**mask, "single_word": False, "special": True},
+        }
+
+    def bert_layout(self) -> processors.TemplateProcessing:
+        """The step of a pipeline that makes `[CLS] text [SEP]` of a text, `[CLS] text [SEP] pair [SEP]` of two."""
+        cls, _, sep, _, _ = self.dialect.control
+        return processors.TemplateProcessing(
+            single=[cls, "$A", sep],
+            pair=[cls, "$A", sep, "$B:0", f"{sep}:0"],
+            special_tokens=[(cls, self.cls_id), (sep, self.sep_id)],
+        )

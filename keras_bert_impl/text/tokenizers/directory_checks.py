@@ -1,0 +1,135 @@
+"""Refuses a directory whose files say that its tokenizer gives other ids than the tokenizer here that read it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from tokenizers import Tokenizer as Pipeline
+
+from keras_bert_impl.json_files import read_json
+from keras_bert_impl.text.tokenizers.tokenizer import Tokenizer
+from keras_bert_impl.text.tokenizers.tokenizer_json_reader import WAY_OUT, added_tokens
+
+# By the kind of tokenizer: the classes of transformers that have its algorithm, without "Fast" at their ends; the first
+# is the family's own. Those of every kind read a tokenizer.json, whose steps are checked.
+ANY = ("PreTrainedTokenizer", "TokenizersBackend")
+BERTS = (
+    *("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "ConvBertTokenizer", "LayoutLMTokenizer"),
+    *("MobileBertTokenizer", "SqueezeBertTokenizer", "RetriBertTokenizer", "LxmertTokenizer"),
+    *("DPRQuestionEncoderTokenizer", "DPRContextEncoderTokenizer", "DPRReaderTokenizer"),
+    "ErnieTokenizer",  # PaddleNLP's name of BERT's, in files that were converted
+)
+CLASSES = {
+    "wordpiece": BERTS + ANY,
+    "mpnet_wordpiece": ("MPNetTokenizer", *ANY),
+    "byte_pair": ("RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", *ANY),
+    "modernbert_byte_pair": ANY,
+    "mmbert_byte_pair": ("GemmaTokenizer", *ANY),
+    "deberta_byte_pair": ("DebertaTokenizer", *ANY),
+    "sentence_piece": ("AlbertTokenizer", *ANY),
+    "xlm_sentence_piece": ("XLMRobertaTokenizer", *ANY),
+    "deberta_sentence_piece": ("DebertaV2Tokenizer", *ANY),
+    "xlnet_sentence_piece": ("XLNetTokenizer", *ANY),
+    "bigbird_sentence_piece": ("BigBirdTokenizer", *ANY),
+}
+
+
+def check_directory(tokenizer: Tokenizer, directory: str | Path) -> None:
+    """Checks what a directory says beside the vocabulary and the steps before the model, from which `tokenizer` was
+    read: the class, control tokens, added tokens, what stands between the texts of a row, and where rows are cut.
+
+    Raises: ValueError naming the file, and what would be read otherwise.
+    """
+    for problem in _problems(tokenizer, Path(directory)):
+        raise ValueError(f"{problem} Correct the file if that does not hold for the model.")
+
+
+def _problems(tokenizer: Tokenizer, directory: Path) -> Iterator[str]:
+    path = directory / "tokenizer_config.json"
+    config, steps = _content(path), _content(directory / "tokenizer.json")
+    yield from _problems_of_class(tokenizer, path, config.get("tokenizer_class"))
+    if config.get("tokenizer_class") is None:
+        path = directory / "config.json"
+        yield from _problems_of_class(tokenizer, path, _content(path).get("tokenizer_class"))
+    files = {"tokenizer_config.json": (config, config.get("added_tokens_decoder") or {})}
+    if "added_tokens_decoder" not in config:  # which stands for both of these files
+        files["special_tokens_map.json"] = _content(directory / "special_tokens_map.json"), {}
+        added = _content(directory / "added_tokens.json")
+        files["added_tokens.json"] = {}, {index: token for token, index in added.items()}
+    files["tokenizer.json"] = {}, {index: token for token, index in added_tokens(steps).items()}
+    for name, (content, added) in files.items():
+        yield from _problems_of_tokens(tokenizer, directory / name, content, added)
+    if steps and not _has_rows(tokenizer, steps.get("post_processor")):
+        yield (
+            f"{directory / 'tokenizer.json'} has no post_processor that lays out texts and pairs as "
+            f"{CLASSES[tokenizer.kind][0]} does, and other programs would leave rows so."
+        )
+    side = config.get("truncation_side") or (steps.get("truncation") or {}).get("direction")
+    if str(side).lower() == "left":  # transformers asks tokenizer.json last
+        yield f"{directory}: the side of truncation is {side!r}, but here too long texts lose their ends."
+
+
+def _content(path):
+    return read_json(path) if path.is_file() else {}
+
+
+def _problems_of_class(tokenizer, path, name):
+    known = CLASSES[tokenizer.kind]
+    if name is not None and str(name).removesuffix("Fast") not in known:
+        yield (
+            f"{path}: tokenizer_class is {name}, which is not known to give the ids of the {type(tokenizer).__name__} "
+            f"here, as {known[0]} does."
+        )
+
+
+def _problems_of_tokens(tokenizer, path, config, added):
+    """What differs in the control tokens and added tokens of a file; `added` are tokens by id."""
+    control = {f"{name}_token": getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "cls", "sep", "mask")}
+    names = {key: tokenizer.vocabulary[index] for key, index in control.items()}
+    words = [token for key in ("additional_special_tokens", "extra_special_tokens") for token in _listed(config, key)]
+    for key, token in config.items():
+        if not key.endswith("_token") or not isinstance(token, str | dict):  # such as add_bos_token: false
+            continue
+        if _text(token) != names.get(key, _text(token)):
+            yield f"{path}: {key} is {_text(token)!r}, but {type(tokenizer).__name__} has {names[key]!r}."
+        words.append(token)
+    for index, token in added.items():
+        words.append(token)
+        if _text(token) in names.values() and int(index) != tokenizer.token_to_id(_text(token)):
+            own = tokenizer.token_to_id(_text(token))
+            yield f"{path}: {_text(token)} has the id {index}, but {own} in the vocabulary."
+    known = {*names.values(), *(tokenizer.added_tokens or ()), *tokenizer.listed_tokens}
+    words = sorted(set(map(_text, words)) - known)
+    if words:
+        yield (
+            f"{path}: {len(words)} added tokens, such as {', '.join(words[:4])}, are matched in the text as a whole. "
+            f"{type(tokenizer).__name__} would cut them to pieces and give other ids. Remove them from the file if no "
+            f"text holds them. {WAY_OUT if 'wordpiece' in tokenizer.kind else ''}".rstrip()
+        )
+
+
+def _listed(config, key):
+    """The tokens of a list, or of a dict of names to tokens."""
+    tokens = config.get(key) or []
+    return list(tokens.values()) if isinstance(tokens, dict) else tokens
+
+
+def _text(token):
+    return str(token["content"]) if isinstance(token, dict) else str(token)
+
+
+def _has_rows(tokenizer, post_processor):
+    """Whether a post_processor lays out rows as the tokenizer's template does."""
+    # The library itself carries it out, over a model of one word with the id 0.
+    model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
+    rows = Pipeline.from_str(json.dumps({"version": "1.0", "post_processor": post_processor, "model": model}))
+    cls, sep, template = tokenizer.cls_id, tokenizer.sep_id, tokenizer.template
+    before, between, after = template.control_of(cls, sep)
+    first, second, segment = [*before, 0, *between], [0, *after], template.second_segment
+    of_first, of_second = (template.segments_of(template.after, number) for number in (0, segment))
+    single, pair = rows.encode("a"), rows.encode("a", "a")
+    is_same = single.ids == [*before, 0, *after] and pair.ids == first + second
+    if segment:  # otherwise the model has no segments, or one that all tokens have
+        is_same &= single.type_ids == [0] * (len(before) + 1) + of_first
+        is_same &= pair.type_ids == [0] * len(first) + [segment] + of_second
+    return is_same

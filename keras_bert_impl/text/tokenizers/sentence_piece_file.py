@@ -1,0 +1,242 @@
+"""SentencePiece models as tokenizer.json of the `tokenizers` library: read into a model file, and written from one.
+
+transformers 5 writes tokenizer.json alone. It holds pieces, scores and the table of characters, which is all that a
+model file holds; so the model is built again from it, and the `sentencepiece` library gives the original's ids.
+"""
+
+import base64
+import json
+import re
+import struct
+from pathlib import Path
+
+from keras_bert_impl.json_files import read_json
+from keras_bert_impl.text.tokenizers.sentence_piece_model import SPACE, character_map
+from keras_bert_impl.text.tokenizers.tokenizer_json_reader import check_step, tokens_by_id
+
+MODEL = {"type": "Unigram"}
+METASPACE = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always", "add_prefix_space": True}
+# What the library does in the place of the model's own handling of several spaces; each has been written at some time.
+SEVERAL_SPACES = [{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": space} for space in (" ", SPACE)]
+LAST_SPACES = {"type": "Strip", "strip_left": False, "strip_right": True}
+# How a text is divided into words: at all white space, which models make spaces of, or at spaces alone.
+AT_WHITE_SPACE = {"type": "WhitespaceSplit"}
+AT_SPACES = {"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": False}
+NOTHING = {**LAST_SPACES, "strip_right": False}  # as transformers 5 writes for a BigBird
+# Hugging Face's converters take this from the score of a piece that the tokenizer cuts once more. Pieces that models
+# learn have scores above -50.
+PENALTY = 100
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6  # types of pieces in a model file
+IS_BYTE = re.compile("<0x[0-9A-F]{2}>")
+
+
+def read_file(path: Path, kind) -> tuple[dict, list[tuple[str, float]], bytes, bool]:
+    """The settings, the pieces with their scores in the order of their ids, the table of characters of a
+    tokenizer.json, and whether it has byte fallback.
+
+    Args:
+        path: the file.
+        kind: the class of the tokenizer, whose `variants` are the settings that the steps of the file can mean.
+
+    Raises: ValueError if the file has steps that give other ids than the original tokenizer of the family.
+    """
+    content, whose = read_json(path), kind.__name__.removesuffix("Tokenizer")
+    model, whose = content.get("model") or {}, f"{whose}'s"
+    check_step(path, "model", model, MODEL if kind.knows_bytes else {**MODEL, "byte_fallback": False}, whose)
+    scores = {token: float(score) for token, score in model.get("vocab") or []}
+    tokens = tokens_by_id(path, {token: index for index, (token, _) in enumerate(model.get("vocab") or [])}, content)
+    check_step(path, "model", model, {"unk_id": tokens.index(kind.names[1])}, whose)
+    settings, table = _settings_and_table(path, content, kind, whose)
+    has_bytes = bool(model.get("byte_fallback", False))
+    return settings, [(token, scores.get(token, 0.0)) for token in tokens], table, has_bytes
+
+
+def _settings_and_table(path, content, kind, whose):
+    """The settings that the steps before the model mean, and the table of characters."""
+    steps, before = ([step for step in _steps(content, n) if step != NOTHING] for n in ("normalizer", "pre_tokenizer"))
+    table = b"".join(base64.b64decode(step["precompiled_charsmap"]) for step in steps if _is_table(step))
+    ends = [step for step in steps if step in SEVERAL_SPACES or step == LAST_SPACES]
+    own = [step for step in steps if step not in ends and not _is_table(step)]
+    settings = next((settings for settings in kind.variants if kind.steps(**settings) == own), None)
+    in_order = own + [step for step in steps if _is_table(step)] + ends
+    # Several spaces are one: either they are replaced by one, or the text is split at them.
+    joins_spaces = any(step in SEVERAL_SPACES for step in ends) or before[:1] == [kind.split]
+    if settings is None or in_order != steps or not joins_spaces:
+        raise ValueError(
+            f"{path}: the steps of normalizer and pre_tokenizer are not those of {whose} algorithm, which is used "
+            "here and would give other ids."
+        )
+    spaces = before[1:] if before[:1] == [kind.split] else before
+    check_step(path, "pre_tokenizer", spaces[0] if len(spaces) == 1 else {}, METASPACE, whose)
+    return settings, table
+
+
+def _steps(content, name):
+    """The steps of normalizer or pre_tokenizer, one after another."""
+    step = content.get(name)
+    if isinstance(step, dict) and step.get("type") == "Sequence":
+        return step.get("normalizers") or step.get("pretokenizers") or []
+    return [] if step is None else [step]
+
+
+def _is_table(step):
+    return step.get("type") == "Precompiled"
+
+
+def model_of(
+    pieces: list[tuple[str, float]],
+    names: tuple[str, ...],
+    is_cut_again,
+    table: bytes,
+    has_bytes: bool = False,
+    reserved: tuple[str, ...] | None = None,
+) -> bytes:
+    """The content of a model file.
+
+    Args:
+        pieces: with their scores, in the order of the model's ids.
+        names: of control tokens; the second is the unknown token.
+        is_cut_again: function of a piece, whether the tokenizer cuts it once more.
+        table: of characters, as `character_map` returns it.
+        has_bytes: whether a character without a piece becomes its bytes, instead of the unknown token.
+        reserved: pieces that were given to the learner, and are whole in every text; None means those of the score 0,
+            such as ALBERT's "(", which no piece has that was learnt.
+    """
+    typed = []
+    for piece, score in pieces:
+        score += PENALTY * (is_cut_again(piece) and score <= -PENALTY)
+        is_given = not score if reserved is None else piece in reserved
+        kind = UNKNOWN if piece == names[1] else CONTROL if piece in names else USER_DEFINED if is_given else NORMAL
+        if has_bytes and IS_BYTE.fullmatch(piece):
+            kind = BYTE
+        typed.append((piece, score, kind))
+    special = (names[1], "<s>", "</s>", names[0])
+    return _encoded_model(typed, special, has_bytes) + (_field(3, _field(2, table)) if table else b"")
+
+
+def as_controls(content: bytes, names: tuple[str, ...]) -> bytes:
+    """The content of a model file in which those of these pieces that a text could hold are control tokens."""
+    for name in names:
+        found, control = (_piece(name, 0.0, kind) for kind in (USER_DEFINED, CONTROL))
+        content = content.replace(found, control, 1)
+    return content
+
+
+def byte_pair_model(pieces: list[tuple[str, float, int]], special: tuple[str, ...]) -> bytes:
+    """The content of a model file of byte-pair encoding that changes nothing of a text but spaces to "▁".
+
+    Args:
+        pieces: in the order of their ids, each with its score and its type: of two pieces that could be merged next,
+            that of the greater score is.
+        special: names of the tokens for what is unknown, beginning, end and padding.
+    """
+    # Of the normalizer's options: a space before the text, one of several, spaces as "▁".
+    normalizer = _field(1, b"identity") + _field(3, 0) + _field(4, 0) + _field(5, 1)
+    return _encoded_model(pieces, special, has_bytes=True, more_options=_field(3, 2)) + _field(3, normalizer)
+
+
+def without_normalizer(content: bytes, unknown: list[str], score: float) -> bytes:
+    """A model file changed so that texts stay as they are, and that unknown characters are pieces of that score behind
+    the others. Of a field that stands twice in a message of Protocol Buffers, the later one counts."""
+    as_it_is = _field(2, b"") + _field(3, 0) + _field(4, 0) + _field(5, 0)
+    return content + b"".join(_piece(character, score, NORMAL) for character in unknown) + _field(3, as_it_is)
+
+
+def without_bytes(content: bytes) -> bytes:
+    """A model file changed so that what is unknown is not cut into bytes, whose pieces become control tokens."""
+    kinds = rb"(<0x[0-9A-F]{2}>(?:\x15.{4})?\x18)" + bytes([BYTE]), rb"\g<1>" + bytes([CONTROL])
+    return re.sub(*kinds, content, flags=re.DOTALL) + _field(2, _field(35, 0))
+
+
+def _encoded_model(pieces, special, has_bytes, more_options=b""):
+    """The pieces and the learner's options of a model file."""
+    encoded = [_piece(*piece) for piece in pieces]
+    order = {piece: index for index, (piece, _, _) in enumerate(pieces)}
+    # Fields 40 to 43: the ids of unknown, beginning, end and padding; -1 if there is none.
+    options = b"".join(_field(40 + place, order.get(name, -1)) for place, name in enumerate(special))
+    return b"".join(encoded) + _field(2, options + _field(35, 1) * has_bytes + more_options)
+
+
+def _piece(piece, score, kind):
+    """A piece of a model file."""
+    return _field(1, _field(1, piece.encode()) + _field(2, score) + _field(3, kind))
+
+
+def _field(number, value):
+    """A field of a message of Protocol Buffers: of bytes, a float or an integer."""
+    if isinstance(value, bytes):
+        return _varint(number << 3 | 2) + _varint(len(value)) + value
+    if isinstance(value, float):
+        return _varint(number << 3 | 5) + struct.pack("<f", value)
+    return _varint(number << 3) + _varint(value % 2**64)
+
+
+def _varint(value):
+    """An integer in groups of seven bits, the lowest first."""
+    groups = []
+    while value > 127:
+        groups.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*groups, value])
+
+
+def write_file(tokenizer, path: Path) -> None:
+    """Writes a tokenizer.json as Hugging Face's tokenizer of the family has it, which finds control tokens in texts."""
+    table = character_map(tokenizer.model)
+    steps = [*tokenizer.steps(**tokenizer.settings()), *([_table_step(table)] if table else [])]
+    scores = [
+        score - PENALTY * tokenizer.is_cut_again(token)
+        for token, score in zip(tokenizer.vocabulary, tokenizer.scores(), strict=True)
+    ]
+    content = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [_added_token(tokenizer, index) for index in sorted(tokenizer.special_ids)],
+        "normalizer": {"type": "Sequence", "normalizers": steps},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [tokenizer.split, METASPACE]},
+        "post_processor": _template(tokenizer),
+        "decoder": METASPACE,
+        "model": {
+            **MODEL,
+            "byte_fallback": bool(tokenizer.bytes_of),
+            "unk_id": tokenizer.unk_id,
+            "vocab": list(map(list, zip(tokenizer.vocabulary, scores, strict=True))),
+        },
+    }
+    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+
+
+def _table_step(table):
+    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(table).decode("ascii")}
+
+
+def _added_token(tokenizer, index):
+    """A control token; that of masks takes the space before it along."""
+    flags = dict.fromkeys(("single_word", "rstrip", "normalized"), False)
+    token = {"id": index, "content": tokenizer.vocabulary[index], "lstrip": index == tokenizer.mask_id}
+    return {**token, **flags, "special": True}
+
+
+def _template(tokenizer):
+    """How texts stand between control tokens, as the library's TemplateProcessing."""
+    template = tokenizer.template
+    ids = {"cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
+    tokens = {name: tokenizer.vocabulary[index] for name, index in ids.items()}
+
+    def control(slot, segment=0):
+        return [
+            {"SpecialToken": {"id": tokens[name], "type_id": own}}
+            for name, own in zip(slot, template.segments_of(slot, segment), strict=True)
+        ]
+
+    first = [*control(template.before), {"Sequence": {"id": "A", "type_id": 0}}]
+    second = [{"Sequence": {"id": "B", "type_id": template.second_segment}}]
+    return {
+        "type": "TemplateProcessing",
+        "single": [*first, *control(template.after)],
+        "pair": [*first, *control(template.between), *second, *control(template.after, template.second_segment)],
+        "special_tokens": {
+            tokens[name]: {"id": tokens[name], "ids": [ids[name]], "tokens": [tokens[name]]} for name in ids
+        },
+    }

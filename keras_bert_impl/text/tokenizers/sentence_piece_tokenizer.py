@@ -1,0 +1,584 @@
+"""Turns text into ids of SentencePiece models and character offsets, without TensorFlow: those of ALBERT and others."""
+
+import base64
+import re
+import typing
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from keras_bert_impl.json_files import read_json
+from keras_bert_impl.text.tokenizers.cutting_tokenizer import CuttingTokenizer, Encoding, text_of_pieces
+from keras_bert_impl.text.tokenizers.directory_checks import check_directory
+from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS, XLNET_ROWS
+from keras_bert_impl.text.tokenizers.sentence_piece_file import (
+    AT_SPACES,
+    AT_WHITE_SPACE,
+    as_controls,
+    model_of,
+    read_file,
+    write_file,
+)
+from keras_bert_impl.text.tokenizers.sentence_piece_model import (
+    SPACE,
+    character_map,
+    first_pieces,
+    library,
+)
+from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed
+from keras_bert_impl.text.tokenizers.words import stripped_span, word_numbers
+
+
+class SentencePieceTokenizer(CuttingTokenizer):
+    """What the tokenizers over a SentencePiece model share (Kudo and Richardson 2018).
+
+    A text is normalized as the model says, a space is put before it, and the most probable division into pieces is
+    found. Control tokens in a text are ordinary text; only `encode_with_masks` recognizes the mask token.
+
+    Args:
+        model: path of a model file, or its content.
+
+    Raises: FileNotFoundError; ImportError without the package sentencepiece; ValueError if the file is damaged or has
+        other control tokens.
+    """
+
+    model_file: typing.ClassVar[str]
+    first: typing.ClassVar[str]  # the token of id 0
+    tokenizer_class: typing.ClassVar[str]
+    # Names of the control tokens for padding, unknown, beginning, separator and mask.
+    names: typing.ClassVar[tuple[str, ...]]
+    further_controls: typing.ClassVar[tuple[str, ...]] = ()  # names of control tokens that rows do not have
+    reserved: typing.ClassVar[tuple[str, ...] | None] = None  # as of `sentence_piece_file.model_of`
+    split: typing.ClassVar[dict] = AT_WHITE_SPACE  # the step of a tokenizer.json that divides texts into words
+    # The arguments of `steps`, which are the constructor's further ones: all that a tokenizer.json can mean.
+    variants: typing.ClassVar[tuple[dict, ...]] = ({},)
+    knows_bytes: typing.ClassVar[bool] = False  # whether a model may have a token for each byte
+    # The bytes that tokens such as <0xE6> stand for, by their ids, and those that do not begin a character.
+    bytes_of: typing.ClassVar[dict[int, bytes]] = {}
+    further_bytes: typing.ClassVar[set[int]] = set()
+    lowercase = False
+
+    def __init__(self, model: str | Path | bytes):
+        source = str(model) if isinstance(model, str | Path) else "model"
+        self.model = self._own_model(Path(model).read_bytes() if isinstance(model, str | Path) else model)
+        self._pieces = library().SentencePieceProcessor(model_proto=self.model)
+        self._normalizer = library().SentencePieceNormalizer(model_proto=self.model)
+        self.vocabulary = self._vocabulary()
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self._ids_of(self.names, source)
+
+    @classmethod
+    def _own_model(cls, content: bytes) -> bytes:
+        """The content of the model that is used instead of that of a file."""
+        return content
+
+    def _vocabulary(self) -> list[str]:
+        """The tokens in the order of our ids."""
+        return [self._pieces.id_to_piece(index) for index in range(self._pieces.get_piece_size())]
+
+    def scores(self) -> list[float]:
+        """The logarithm of the probability of each token of the vocabulary, 0 for control tokens."""
+        found = [0.0] * len(self.vocabulary)
+        pieces = range(self._pieces.get_piece_size())
+        for index, place in zip(pieces, self._our_ids(pieces), strict=True):
+            if self.vocabulary[place] not in self.names:
+                found[place] = self._pieces.get_score(index)
+        return found
+
+    def _our_ids(self, ids: Sequence[int]) -> list[int]:
+        """Our ids of the model's."""
+        return list(ids)
+
+    @property
+    def num_model_pieces(self) -> int:
+        return self._pieces.get_piece_size()
+
+    def scores_in_texts(self) -> dict[str, float]:
+        """The score of each piece that the model finds in texts, control tokens and bytes left out."""
+        found, others = self._pieces, ("is_control", "is_unknown", "is_unused", "is_byte")
+        pieces = [index for index in range(len(found)) if not any(getattr(found, name)(index) for name in others)]
+        return {found.id_to_piece(index): found.get_score(index) for index in pieces}
+
+    @property
+    def unk_id_of_model(self) -> int:
+        return self._pieces.unk_id()
+
+    def pieces_of_model(self, index: int) -> list[tuple[int, str]]:
+        """Our id and the characters of each piece that one of the model stands for, by the model's id."""
+        return [(self._our_ids([index])[0], self._pieces.id_to_piece(index))]
+
+    def _prepared(self, text: str) -> tuple[str, list[int] | None]:
+        """The text that the model reads, and for each of its characters the one of `text` that it stands for; None if
+        these are the same."""
+        return text, None
+
+    @classmethod
+    def is_cut_again(cls, piece: str) -> bool:
+        """Whether a piece that the model finds is cut once more."""
+        return False
+
+    @staticmethod
+    def steps() -> list[dict]:
+        """What `_prepared` does, as the steps of the normalizer in a tokenizer.json."""
+        return []
+
+    def settings(self) -> dict:
+        """The constructor's further arguments."""
+        return {}
+
+    def get_config(self) -> dict:
+        return {"model": base64.b64encode(self.model).decode("ascii")}
+
+    @classmethod
+    def from_config(cls, config: dict) -> "SentencePieceTokenizer":
+        return cls(**{**config, "model": base64.b64decode(config["model"])})
+
+    def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text without control tokens."""
+        prepared = [self._prepared(text)[0] for text in texts]
+        return [self._our_ids(ids) for ids in self._pieces.encode(prepared, out_type=int)]
+
+    def _cut(self, text: str) -> tuple[list[int], list[str], list[tuple[int, int]]]:
+        """Ids, tokens and offsets of the pieces of a text."""
+        prepared, source = self._prepared(text)
+        ids, pieces = self._ids_and_pieces(prepared)
+        _, places = self._normalizer.normalize(prepared, with_offsets=True)
+        ends = np.cumsum([len(piece) for piece in pieces]).tolist()
+        offsets, begin = [], 0
+        for end in ends:
+            first, last = places[begin], places[end]
+            if source is not None:
+                first, last = _source(source, first, len(text)), _source(source, last, len(text))
+            offsets.append(stripped_span(text, first, max(first, last)))
+            begin = end
+        return ids, [self.vocabulary[index] for index in ids], offsets
+
+    def _ids_and_pieces(self, prepared: str) -> tuple[list[int], list[str]]:
+        """Our ids of a prepared text, and the characters of the normalized text that each stands for."""
+        ids = self._pieces.encode(prepared, out_type=int)
+        return self._our_ids(ids), self._pieces.encode(prepared, out_type=str)
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """The text of ids; what the model normalizes stays lost, and bytes that are no UTF-8 become U+FFFD."""
+        return text_of_pieces(self, ids, skip_special_tokens).removeprefix(" ")
+
+    def word_numbers(self, text: str, encoding: Encoding) -> np.ndarray:
+        """The number of the word that each piece is in; see `Tokenizer`."""
+        return word_numbers(text, encoding.offsets)
+
+    @property
+    def is_continuation(self) -> list[bool]:
+        """Whether each token of the vocabulary goes on with the word before it; punctuation does, too."""
+        return [not token.startswith((SPACE, *self.names, *self.further_controls)) for token in self.vocabulary]
+
+    def piece_text(self, index: int) -> str:
+        """The characters of a token, with the space before a word; of a control token its name."""
+        return self.id_to_token(index).replace(SPACE, " ")
+
+    @classmethod
+    def is_in(cls, files: VocabularyFiles) -> bool:
+        """Whether files of a checkpoint directory are those of such a tokenizer."""
+        if cls.model_file in files:
+            return cls.is_of_model(first_pieces(files.directory / cls.model_file))
+        return files.first_pieces[:1] == [cls.first]
+
+    @classmethod
+    def is_of_model(cls, pieces: list[str]) -> bool:
+        """Whether a file of the name `model_file` that begins with these pieces is of this kind, rather than of another
+        that calls it so, too."""
+        return True
+
+    @classmethod
+    def from_pretrained(cls, directory: str | Path) -> "SentencePieceTokenizer":
+        """The tokenizer of a checkpoint directory of Hugging Face.
+
+        Args:
+            directory: holds the model file or a tokenizer.json, and often tokenizer_config.json.
+
+        Raises: FileNotFoundError; ValueError and ImportError as in the constructor; ValueError if tokenizer.json has
+            steps that give other ids than the family's tokenizer, a file has other control tokens or added tokens, or
+            the files contradict each other.
+        """
+        directory = Path(directory)
+        found = cls._read(directory)
+        check_directory(found, directory)
+        return found
+
+    @classmethod
+    def _read(cls, directory):
+        config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
+        config = read_json(config_path) if config_path.is_file() else {}
+        if config.get("add_prefix_space") is False:
+            raise ValueError(
+                f"{config_path}: add_prefix_space is False, but a space is put before each text here, as the family's "
+                "models have learnt, and the ids of first words would differ. Remove the entry if that is right."
+            )
+        said = cls._settings_in(config)
+        if not steps_path.is_file():
+            return cls(directory / cls.model_file, **said)
+        settings, pieces, table, has_bytes = read_file(steps_path, cls)
+        for name, value in said.items():
+            agreed(directory, name, config_path.name, settings[name], value)
+        if not (directory / cls.model_file).is_file():
+            controls = (*cls.names, *cls.further_controls)
+            pieces = cls._in_model_order(pieces, steps_path)
+            model = model_of(pieces, controls, cls.is_cut_again, table, has_bytes, cls.reserved)
+            return cls(model, **settings)
+        found = cls(directory / cls.model_file, **settings)
+        agreed(directory, "tokens", cls.model_file, [token for token, _ in pieces], found.vocabulary)
+        agreed(directory, "tables of characters", cls.model_file, table, character_map(found.model))
+        return found
+
+    @classmethod
+    def _in_model_order(cls, pieces, path):
+        """Pieces in the order of our ids in that of the model's."""
+        return pieces
+
+    @classmethod
+    def _settings_in(cls, config: dict) -> dict:
+        """The constructor's further arguments that a tokenizer_config.json gives."""
+        return {}
+
+    def _settings(self) -> dict:
+        """What tokenizer_config.json holds of this tokenizer alone."""
+        return {}
+
+    def write_vocabulary_files(self, directory: Path) -> dict:
+        """Writes the model file, tokenizer.json, and returns the content of tokenizer_config.json, which
+        Hugging Face's tokenizer of the family opens."""
+        (directory / self.model_file).write_bytes(self.model)
+        # transformers prefers it: to read the model file it needs a version of protobuf that TensorFlow refuses.
+        write_file(self, directory / "tokenizer.json")
+        pad, unknown, beginning, separator, mask = self.names
+        added = {"__type": "AddedToken", "content": mask, "lstrip": True, "normalized": False, "rstrip": False}
+        return {
+            "tokenizer_class": self.tokenizer_class,
+            **self._settings(),
+            **dict.fromkeys(("bos_token", "cls_token"), beginning),
+            **dict.fromkeys(("eos_token", "sep_token"), separator),
+            "pad_token": pad,
+            "unk_token": unknown,
+            "mask_token": {**added, "single_word": False, "special": True},
+        }
+
+
+class AlbertTokenizer(SentencePieceTokenizer):
+    """ALBERT's tokenizer (Lan et al. 2020, section 3.2): its SentencePiece model, after lower-casing.
+
+    As in google-research/albert's tokenization.py, quotation marks in the form of `` and '' become ", accents are
+    dropped unless `keep_accents`, and a piece that ends in a digit and a comma is cut once more, so that "2018," and
+    "2018" begin alike. A row is `[CLS] text [SEP]`, of a pair `[CLS] text [SEP] pair [SEP]` with segments 0 and 1.
+
+    Args:
+        model: path of a spiece.model, or its content.
+        lowercase: whether text is lower-cased. ALBERT: True.
+        keep_accents: whether accents stay. ALBERT: False.
+    """
+
+    kind = "sentence_piece"
+    model_file = "spiece.model"
+    files = (model_file, "tokenizer.json", "tokenizer_config.json")
+    tokenizer_class = "AlbertTokenizer"
+    template = BERT_ROWS
+    names = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+    mask_texts = ("[MASK]",)
+    first = "<pad>"
+    variants = tuple(
+        {"lowercase": lowercase, "keep_accents": keep_accents}
+        for lowercase in (True, False)
+        for keep_accents in (False, True)
+    )
+
+    def __init__(self, model: str | Path | bytes, lowercase: bool = True, keep_accents: bool = False):
+        super().__init__(model)
+        self.lowercase, self.keep_accents = lowercase, keep_accents
+        self._with_comma = {index for index, token in enumerate(self.vocabulary) if self.is_cut_again(token)}
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), **self.settings()}
+
+    @classmethod
+    def is_in(cls, files: VocabularyFiles) -> bool:
+        return super().is_in(files) and not BigBirdTokenizer.is_in(files)
+
+    @classmethod
+    def is_of_model(cls, pieces: list[str]) -> bool:
+        return pieces[:1] != [XLNetTokenizer.first]
+
+    @classmethod
+    def is_cut_again(cls, piece: str) -> bool:
+        return len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()
+
+    def _prepared(self, text):
+        return prepare(text, self.lowercase, self.keep_accents)
+
+    @staticmethod
+    def steps(lowercase, keep_accents) -> list[dict]:
+        quotes = [{"type": "Replace", "pattern": {"String": marks}, "content": '"'} for marks in ("``", "''")]
+        accents = [] if keep_accents else [{"type": "NFKD"}, {"type": "StripAccents"}]
+        return [*quotes, *accents, *([{"type": "Lowercase"}] if lowercase else [])]
+
+    def settings(self) -> dict:
+        return {"lowercase": self.lowercase, "keep_accents": self.keep_accents}
+
+    def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text without control tokens."""
+        prepared = [self._prepared(text)[0] for text in texts]
+        found = self._pieces.encode(prepared, out_type=int)
+        return [
+            self._ids_and_pieces(text)[0] if self._with_comma & set(ids) else ids
+            for text, ids in zip(prepared, found, strict=True)
+        ]
+
+    def _ids_and_pieces(self, prepared):
+        ids, pieces = super()._ids_and_pieces(prepared)
+        if not self._with_comma & set(ids):
+            return ids, pieces
+        found = []
+        for index, piece in zip(ids, pieces, strict=True):
+            found += self._without_comma(piece) if index in self._with_comma else [(index, piece)]
+        return [index for index, _ in found], [piece for _, piece in found]
+
+    def pieces_of_model(self, index: int) -> list[tuple[int, str]]:
+        piece = self._pieces.id_to_piece(index)
+        return self._without_comma(piece) if index in self._with_comma else [(index, piece)]
+
+    def _without_comma(self, piece):
+        """(id, piece) of each part of a piece that ends in a digit and a comma, as `encode_pieces` of ALBERT's code."""
+        cut = self._pieces.encode(piece[:-1].replace(SPACE, ""), out_type=str)
+        if not piece.startswith(SPACE) and cut[0].startswith(SPACE):
+            cut = cut[1:] if cut[0] == SPACE else [cut[0][1:], *cut[1:]]
+        return [(self._pieces.piece_to_id(part), part) for part in [*cut, ","]]
+
+    @classmethod
+    def _settings_in(cls, config):
+        theirs = {"lowercase": config.get("do_lower_case"), "keep_accents": config.get("keep_accents")}
+        return {name: bool(value) for name, value in theirs.items() if value is not None}
+
+    def _settings(self):
+        # transformers 5 would otherwise give no segments, and so compute pairs as single texts.
+        inputs = ["input_ids", "token_type_ids", "attention_mask"]
+        return {"do_lower_case": self.lowercase, "keep_accents": self.keep_accents, "model_input_names": inputs}
+
+
+class XLNetTokenizer(AlbertTokenizer):
+    """XLNet's tokenizer (Yang et al. 2019): its SentencePiece model, after the steps of ALBERT's, which are XLNet's.
+
+    A row is `text <sep> <cls>`, of a pair `text <sep> pair <sep> <cls>` with segments 0 and 1, and 2 for <cls>. Rows
+    are padded on the right here and on the left in transformers, as tokenizer_config.json says; an XLNet computes the
+    same of both. A text may hold <eop>, the end of a paragraph.
+
+    Args:
+        model: path of a spiece.model, or its content.
+        lowercase: whether text is lower-cased. XLNet: False.
+        keep_accents: whether accents stay. XLNet: False; transformers 5 drops them whatever is said here.
+    """
+
+    kind = "xlnet_sentence_piece"
+    tokenizer_class = "XLNetTokenizer"
+    template = XLNET_ROWS
+    names = ("<pad>", "<unk>", "<cls>", "<sep>", "<mask>")
+    mask_texts = ("<mask>", "[MASK]")
+    first = "<unk>"
+    further_controls = ("<s>", "</s>", "<eod>")
+    listed_tokens = (*further_controls, "<eop>")
+
+    def __init__(self, model: str | Path | bytes, lowercase: bool = False, keep_accents: bool = False):
+        super().__init__(model, lowercase, keep_accents)
+
+    @classmethod
+    def is_of_model(cls, pieces: list[str]) -> bool:
+        return pieces[:1] == [cls.first]
+
+    def write_vocabulary_files(self, directory: Path) -> dict:
+        own = {"bos_token": "<s>", "eos_token": "</s>", "padding_side": "left"}
+        return {**super().write_vocabulary_files(directory), **own}
+
+
+class XLMRobertaTokenizer(SentencePieceTokenizer):
+    """XLM-RoBERTa's tokenizer (Conneau et al. 2020, section 3.1): its SentencePiece model with fairseq's ids.
+
+    fairseq puts <s>, <pad>, </s> and <unk> before the model's pieces and <mask> after them. Nothing is lower-cased. A
+    row is `<s> text </s>`, of a pair `<s> text </s></s> pair </s>`, always with segment 0.
+
+    Args:
+        model: path of a sentencepiece.bpe.model, or its content.
+    """
+
+    kind = "xlm_sentence_piece"
+    model_file = "sentencepiece.bpe.model"
+    files = (model_file, "tokenizer.json", "tokenizer_config.json")
+    tokenizer_class = "XLMRobertaTokenizer"
+    template = ROBERTA_ROWS
+    names = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
+    mask_texts = ("<mask>", "[MASK]")
+    first = "<s>"
+
+    def _vocabulary(self):
+        pieces = super()._vocabulary()
+        if pieces[:3] != ["<unk>", "<s>", "</s>"]:
+            raise ValueError(f"The model begins with {' '.join(pieces[:3])}, expected <unk> <s> </s> as XLM-RoBERTa's.")
+        return ["<s>", "<pad>", "</s>", "<unk>", *pieces[3:], "<mask>"]
+
+    @classmethod
+    def _in_model_order(cls, pieces, path):
+        tokens = [token for token, _ in pieces]
+        if tokens[:4] != ["<s>", "<pad>", "</s>", "<unk>"] or tokens[-1] != "<mask>":
+            raise ValueError(f"{path} does not begin with <s> <pad> </s> <unk> and end with <mask>, as XLM-RoBERTa's.")
+        return [pieces[3], pieces[0], pieces[2], *pieces[4:-1]]
+
+    def _our_ids(self, ids):
+        # <unk> is the only control token that a text gives.
+        return [index + 1 if index else self.unk_id for index in ids]
+
+
+class DebertaV2Tokenizer(SentencePieceTokenizer):
+    """The tokenizer of DeBERTa's versions 2 and 3 (He et al. 2021): its SentencePiece model, and [MASK] behind it.
+
+    Nothing is lower-cased. A model with byte fallback, as that of version 3, gives the bytes of a character that it
+    does not know, a token each, as Microsoft's code does; the fast tokenizer of transformers 4 gives [UNK], and that of
+    transformers 5 normalizes otherwise. A row is `[CLS] text [SEP]`, of a pair `[CLS] text [SEP] pair [SEP]` with
+    segments 0 and 1, which the encoder ignores.
+
+    Args:
+        model: path of an spm.model, or its content.
+    """
+
+    kind = "deberta_sentence_piece"
+    model_file = "spm.model"
+    files = (model_file, "tokenizer.json", "tokenizer_config.json")
+    # That of transformers 5 would take the pieces from the file, but not its normalization.
+    tokenizer_class = "PreTrainedTokenizerFast"
+    template = BERT_ROWS
+    names = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    mask_texts = ("[MASK]",)
+    first = "[PAD]"
+    knows_bytes = True
+
+    def __init__(self, model: str | Path | bytes):
+        super().__init__(model)
+        # A model without byte fallback may have such pieces, too, which then stand for their characters.
+        is_byte = self._pieces.is_byte
+        self.bytes_of = {
+            i: bytes([int(self.vocabulary[i][3:5], 16)]) for i in range(self.num_model_pieces) if is_byte(i)
+        }
+        self.further_bytes = {index for index, byte in self.bytes_of.items() if b"\x80" <= byte < b"\xc0"}
+
+    def _vocabulary(self):
+        pieces = super()._vocabulary()
+        return pieces if self.names[-1] in pieces else [*pieces, self.names[-1]]
+
+    @classmethod
+    def _in_model_order(cls, pieces, path):
+        return pieces[:-1] if pieces[-1][0] == cls.names[-1] else pieces
+
+    @staticmethod
+    def steps() -> list[dict]:
+        return [{"type": "Strip", "strip_left": True, "strip_right": True}]
+
+    def _ids_and_pieces(self, prepared):
+        ids, pieces = super()._ids_and_pieces(prepared)
+        return ids, [self._characters_of(index, piece) for index, piece in zip(ids, pieces, strict=True)]
+
+    def pieces_of_model(self, index: int) -> list[tuple[int, str]]:
+        return [(index, self._characters_of(index, piece)) for index, piece in super().pieces_of_model(index)]
+
+    def _characters_of(self, index, piece):
+        """As many characters as a piece stands for: the first byte of a character for one, the others for none."""
+        return "" if index in self.further_bytes else "?" if index in self.bytes_of else piece
+
+    def _cut(self, text):
+        ids, tokens, offsets = super()._cut(text)
+        for place in range(1, len(ids)):
+            if ids[place] in self.further_bytes:
+                offsets[place] = offsets[place - 1]
+        return ids, tokens, offsets
+
+    @property
+    def is_continuation(self) -> list[bool]:
+        return [one or index in self.further_bytes for index, one in enumerate(super().is_continuation)]
+
+
+class BigBirdTokenizer(SentencePieceTokenizer):
+    """BigBird's tokenizer (Zaheer et al. 2020): its SentencePiece model, whose pieces are GPT-2's.
+
+    Nothing is lower-cased or normalized, but several spaces are one. A row is `[CLS] text [SEP]`, of a pair
+    `[CLS] text [SEP] pair [SEP]` with segments 0 and 1; transformers gives segments only if it is asked for them. The
+    published model would find [CLS], [SEP], [MASK] and <s> in texts, too: here they are text there, as in all
+    tokenizers of this library, and the model that is saved says so. Other reserved names, such as <unused_50>, are
+    found in texts. All pieces of the published model are equally probable: of the divisions of a text, sentencepiece's
+    is taken.
+
+    Args:
+        model: path of a spiece.model, or its content.
+    """
+
+    kind = "bigbird_sentence_piece"
+    model_file = "spiece.model"
+    files = (model_file, "tokenizer.json", "tokenizer_config.json")
+    tokenizer_class = "BigBirdTokenizer"
+    template = BERT_ROWS
+    names = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+    mask_texts = ("[MASK]",)
+    first = "<pad>"
+    further_controls = ("<s>", "</s>")
+    split = AT_SPACES  # the model has no table of characters: other white space is unknown to it
+    # Of the published vocabulary, whose ids 3 to 99 they have, but for those of [CLS], [SEP] and [MASK].
+    reserved = (
+        *(f"<sep_{number}>" for number in range(5)),
+        *(f"<length_{number}>" for number in (*range(21), "s", "m", "l")),
+        *(f"<unused_{number}>" for number in (*range(34, 37), *range(39, 50), *range(67, 99))),
+        *(f"<paraphrasing_{number}>" for number in range(9)),
+        *("<no_saic_raw_sp>", "<no_query_sp>", "<no_passage_raw_sp>"),
+        *("<::::>", "<space>", "<empty>", "<row>", "<cn>", "<t>", "<ans>"),
+    )
+    listed_tokens = (*further_controls, *reserved)
+
+    @classmethod
+    def is_in(cls, files: VocabularyFiles) -> bool:
+        is_there = cls.model_file in files
+        pieces = first_pieces(files.directory / cls.model_file) if is_there else files.first_pieces
+        return pieces == [cls.first, "</s>"]  # of ALBERT's, <unk> is the second
+
+    @classmethod
+    def _own_model(cls, content: bytes) -> bytes:
+        return as_controls(content, (*cls.names, *cls.further_controls))
+
+    def write_vocabulary_files(self, directory: Path) -> dict:
+        own = {"bos_token": "<s>", "eos_token": "</s>"}
+        # transformers would otherwise give no segments, and so compute pairs as single texts.
+        own["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
+        return {**super().write_vocabulary_files(directory), **own}
+
+
+def prepare(text: str, lowercase: bool, keep_accents: bool) -> tuple[str, list[int]]:
+    """A text as ALBERT's model reads it, and for each character of it the one of `text` that it stands for.
+
+    As `preprocess_text` of google-research/albert's tokenization.py; several spaces are left to the model.
+    """
+    characters, source = [], []
+    whole = re.sub("``|''", lambda quotes: '"\0', text)  # as long as before, so that characters keep their places
+    if lowercase and "Σ" in whole:  # the only character whose small letter depends on its neighbours
+        small = whole.lower() if len(whole.lower()) == len(whole) else whole.replace("Σ", "\u03c3")
+        whole = "".join(new if old == "Σ" else old for old, new in zip(whole, small, strict=True))
+    for place, character in enumerate(whole):
+        if character == "\0" and text[place] != "\0":
+            continue
+        character = prepared_character(character, lowercase, keep_accents)
+        characters.append(character)
+        source += [place] * len(character)
+    return "".join(characters), source
+
+
+def prepared_character(character: str, lowercase: bool, keep_accents: bool) -> str:
+    """What `prepare` makes of a character, whatever its neighbours are."""
+    if character.isspace():
+        return " "
+    if not keep_accents:
+        character = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
+    return character.lower() if lowercase else character
+
+
+def _source(source, place, length):
+    return source[place] if place < len(source) else length

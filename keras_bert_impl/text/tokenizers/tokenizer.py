@@ -1,0 +1,149 @@
+"""What models and data preparation need of a tokenizer, whatever its algorithm."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from keras_bert_impl.text.tokenizers.row_template import RowTemplate
+from keras_bert_impl.text.tokenizers.rows import rows_from_texts
+
+
+class Tokenizer:
+    """The base class of the tokenizers: texts to ids and character offsets, without TensorFlow.
+
+    Control tokens in the text of a user are ordinary text; only `encode_with_masks` recognizes the mask token.
+
+    Attributes:
+        kind: the name of the algorithm, as `keras-bert prepare-data --tokenizer` takes it.
+        files: the names of the files that `save_pretrained` writes.
+        template: how texts stand in a row.
+        mask_texts: what stands for a masked word in a text; the first is the name of the mask token itself.
+        vocabulary: the tokens in the order of their ids.
+        lowercase: whether text is lower-cased.
+        added_tokens: tokens that are whole wherever they are in a text; None if the algorithm knows none.
+        listed_tokens: further tokens that files of the family list, of which nothing follows for the ids of texts.
+        pad_id, unk_id, cls_id, sep_id, mask_id: the ids of the control tokens, by their meaning.
+
+    A subclass also has these methods:
+        encode(text, pair=None, add_special_tokens=True): has .ids, .tokens, .type_ids (segments), .sequence_ids (None,
+            0 or 1) and .offsets, the start and end of each piece in characters of its text, (0, 0) for control tokens.
+        encode_batch(texts, add_special_tokens=True): likewise for each text.
+        ids_batch(texts): the ids of each text without control tokens.
+        encode_with_masks(text): `encode` of a text in which each of `mask_texts` is the mask token.
+        decode(ids, skip_special_tokens=True): the text of ids.
+        is_continuation: for each token of the vocabulary whether it goes on with the word before it; for masking.
+        word_numbers(text, encoding): the number of the word that each piece of an encoding without control tokens is
+            in, ascending from 0. Words end at white space and before and after each punctuation mark.
+        piece_text(index): how a token reads, for people.
+        get_config(): the arguments of `from_config` as values that JSON can hold.
+        is_in(files): whether the `VocabularyFiles` of a checkpoint directory are those of such a tokenizer.
+        from_pretrained(directory).
+        write_vocabulary_files(directory): writes all of `files` but tokenizer_config.json, whose content it returns.
+    """
+
+    kind: ClassVar[str]
+    files: ClassVar[tuple[str, ...]]
+    template: ClassVar[RowTemplate]
+    mask_texts: ClassVar[tuple[str, ...]]
+
+    added_tokens: Sequence[str] | None = None
+    listed_tokens: ClassVar[tuple[str, ...]] = ()
+    vocabulary: list[str]
+    _ids: dict[str, int]
+
+    def _ids_of(self, names: Sequence[str], source: str) -> list[int]:
+        """The ids of control tokens. Raises: ValueError naming `source` if one is missing."""
+        self._ids = {token: index for index, token in enumerate(self.vocabulary)}
+        missing = [name for name in names if name not in self._ids]
+        if missing:
+            raise ValueError(f"{source} has no {missing[0]}; {type(self).__name__} needs {' '.join(names)}.")
+        unknown = set(self.added_tokens or ()) - self._ids.keys()
+        if unknown:
+            raise ValueError(f"the added token {min(unknown)!r} is not in the vocabulary: give it an id.")
+        return [self._ids[name] for name in names]
+
+    def __reduce__(self):
+        # Libraries' pipelines cannot always be pickled, so a tokenizer is built again from its arguments.
+        return _rebuilt, (type(self), self.get_config())
+
+    @classmethod
+    def from_config(cls, config: dict) -> "Tokenizer":
+        """The tokenizer that `get_config` describes."""
+        return cls(**config)
+
+    def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
+        """Writes `files`, which Hugging Face's tokenizers open.
+
+        Args:
+            directory: created if it does not exist.
+            sequence_length: number of tokens that the model cuts texts to, saved as Hugging Face's `model_max_length`.
+        """
+        directory = Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        config = self.write_vocabulary_files(directory)
+        if sequence_length is not None:
+            config["model_max_length"] = sequence_length
+        (directory / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+    def __eq__(self, other) -> bool:
+        return type(self) is type(other) and self.get_config() == other.get_config()
+
+    __hash__ = None
+
+    @property
+    def vocabulary_size(self) -> int:
+        return len(self.vocabulary)
+
+    @property
+    def control_ids(self) -> tuple[int, int, int]:
+        """The ids that stand in rows beside those of texts, and are never masked."""
+        return self.cls_id, self.sep_id, self.pad_id
+
+    @property
+    def special_ids(self) -> set[int]:
+        """The ids of all tokens that are no text."""
+        return {*self.control_ids, self.unk_id, self.mask_id}
+
+    def __call__(
+        self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None, sequence_length: int = 512
+    ) -> dict:
+        """The model inputs for texts, or for texts and their pairs; see `rows.rows_from_texts`.
+
+        A single string gives a single row. Use `encode` for the ids, tokens and offsets of one text.
+        """
+        first, second = ([text] if isinstance(text, str) else text for text in (texts, pairs))
+        return rows_from_texts(self, first, second, sequence_length)
+
+    def in_running_text(self, sentences: Sequence[str]) -> Sequence[str]:
+        """The sentences of a document, or the words of a sentence, as `ids_batch` has to get them so that all their
+        ids together are those of running text."""
+        return sentences
+
+    def ids_of_words(self, sentences: Sequence[Sequence[str]]) -> list[list[list[int]]]:
+        """For each sentence, a list of words, the ids of each word: those that it has in running text; none of an empty
+        word. A word that is removed completely, like a lone U+200D, becomes the unknown token."""
+        written = [[word for word in words if word] for words in sentences]
+        ids = iter(self.ids_batch([word for words in written for word in self.in_running_text(words)]))
+        return [[(next(ids) or [self.unk_id]) if word else [] for word in words] for words in sentences]
+
+    def filled_text(self, text: str, tokens: Sequence[str]) -> str:
+        """The text with vocabulary entries in place of its masks, which take the space before them along."""
+        filled, *others = re.split("|".join(map(re.escape, self.mask_texts)), text)
+        for token, following in zip(tokens, others, strict=True):
+            piece, filled = self.piece_text(self._ids[token]), filled.rstrip()
+            filled += (piece if filled else piece.removeprefix(" ")) + following
+        return filled
+
+    def token_to_id(self, token: str) -> int | None:
+        """The id of a vocabulary entry, or None."""
+        return self._ids.get(token)
+
+    def id_to_token(self, index: int) -> str:
+        """The vocabulary entry of an id."""
+        return self.vocabulary[index]
+
+
+def _rebuilt(kind, config):
+    return kind.from_config(config)

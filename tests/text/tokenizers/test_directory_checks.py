@@ -1,0 +1,223 @@
+"""A directory whose tokenizer in transformers gives other ids is refused by name; one that is opened gives the same."""
+
+import json
+
+import pytest
+from made_tokenizers import (
+    SENTENCES,
+    albert_tokenizer,
+    bigbird_tokenizer,
+    byte_pair_tokenizer,
+    xlm_roberta_tokenizer,
+    xlnet_tokenizer,
+)
+from tiers import once
+from transformers import AutoTokenizer, HerbertTokenizer
+
+from keras_bert_impl.text.tokenizers import BytePairTokenizer, WordPieceTokenizer, learn_vocabulary, open_tokenizer
+
+pytestmark = once
+
+WORDS = ("[E1]", "covid", "Zürich")
+ENDS = ("in Paris, 2018", "closed [E1]", "ran!")
+TEXTS = [f"{first} {word} {second}" for first in SENTENCES for word in WORDS for second in ENDS]
+MADE = {
+    "wordpiece": lambda: WordPieceTokenizer(learn_vocabulary(SENTENCES * 3, 150)),
+    "byte_pair": byte_pair_tokenizer,
+    "albert": albert_tokenizer,
+    "xlm_roberta": xlm_roberta_tokenizer,
+    "xlnet": xlnet_tokenizer,
+    "bigbird": bigbird_tokenizer,
+}
+
+
+@pytest.fixture(params=MADE)
+def tokenizer(request):
+    return MADE[request.param]()
+
+
+def change_json(path, **changes):
+    """Changes entries of a JSON file, which is {} if there is none."""
+    content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    path.write_text(json.dumps(content | changes), encoding="utf-8")
+
+
+def saved_by_transformers(tokenizer, directory):
+    """A directory with the files of ours and the tokenizer.json of transformers."""
+    tokenizer.save_pretrained(directory)
+    AutoTokenizer.from_pretrained(directory).save_pretrained(directory)
+
+
+def texts_that_differ(tokenizer, directory):
+    """How many of over fifty texts have other rows by the tokenizer that transformers opens."""
+    theirs = AutoTokenizer.from_pretrained(directory)
+    assert len(TEXTS) >= 50
+    return sum(theirs(text)["input_ids"] != tokenizer.encode(text).ids for text in TEXTS)
+
+
+def test_what_is_opened_gives_the_ids_of_transformers(tokenizer, tmp_path):
+    saved_by_transformers(tokenizer, tmp_path)
+    ids = sorted((tokenizer.cls_id, tokenizer.mask_id))
+    change_json(tmp_path / "added_tokens.json", **{tokenizer.vocabulary[index]: index for index in ids})
+    sep = {"content": tokenizer.vocabulary[tokenizer.sep_id], "lstrip": False, "rstrip": False, "normalized": False}
+    change_json(tmp_path / "special_tokens_map.json", sep_token=sep)
+    change_json(tmp_path / "tokenizer_config.json", additional_special_tokens=[tokenizer.vocabulary[ids[0]]])
+    assert open_tokenizer(tmp_path) == tokenizer
+    assert texts_that_differ(tokenizer, tmp_path) == 0
+
+
+@pytest.mark.parametrize("key", ["additional_special_tokens", "extra_special_tokens"])
+def test_special_tokens_of_ones_own_are_refused(key, tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path)
+    change_json(tmp_path / "tokenizer_config.json", **{key: ["[E1]"]})
+    with pytest.raises(ValueError, match=r"tokenizer_config.json: 1 added tokens, such as \[E1\], are matched in the"):
+        open_tokenizer(tmp_path)
+    assert texts_that_differ(tokenizer, tmp_path) > 18
+
+
+@pytest.mark.parametrize("name", ["added_tokens.json", "tokenizer_config.json"])
+def test_added_tokens_are_refused(name, tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path)
+    size = tokenizer.vocabulary_size
+    added = {"covid": size, **{f"[E{place}]": size + place for place in range(1, 6)}}
+    if name == "added_tokens.json":
+        change_json(tmp_path / name, **added)
+    else:
+        change_json(tmp_path / name, added_tokens_decoder={str(at): {"content": token} for token, at in added.items()})
+    with pytest.raises(ValueError, match=rf"{name}: 6 added tokens, such as \[E1\], \[E2\], \[E3\], \[E4\], are"):
+        open_tokenizer(tmp_path)
+    assert texts_that_differ(tokenizer, tmp_path) > 18
+
+
+def test_a_control_token_with_another_id_is_refused(tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path)
+    name = tokenizer.vocabulary[tokenizer.mask_id]
+    change_json(tmp_path / "added_tokens.json", **{name: 999})
+    with pytest.raises(ValueError, match=r"added_tokens.json: .* has the id 999, but \d+ in the vocabulary"):
+        open_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "special_tokens_map.json"])
+@pytest.mark.parametrize("key", ["cls_token", "sep_token"])
+def test_other_control_tokens_are_refused(key, name, tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path)
+    change_json(tmp_path / name, **{key: tokenizer.vocabulary[7]})
+    with pytest.raises(ValueError, match=rf"{name}: {key} is '.*', but {type(tokenizer).__name__} has '.*'"):
+        open_tokenizer(tmp_path)
+    if tokenizer.kind in ("wordpiece", "byte_pair"):  # of the others, transformers 5 follows tokenizer.json
+        assert texts_that_differ(tokenizer, tmp_path) == len(TEXTS)
+
+
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "tokenizer.json"])
+def test_texts_that_lose_their_beginnings_are_refused(name, tokenizer, tmp_path):
+    saved_by_transformers(tokenizer, tmp_path)
+    if name == "tokenizer_config.json":
+        change_json(tmp_path / name, truncation_side="left")
+    else:
+        cut = {"direction": "Left", "max_length": 9, "strategy": "LongestFirst", "stride": 0}
+        change_json(tmp_path / name, truncation=cut)
+    with pytest.raises(ValueError, match=r"the side of truncation is '[lL]eft', but here too long texts lose"):
+        open_tokenizer(tmp_path)
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    cut = theirs(TEXTS[0], truncation=True, max_length=9)["input_ids"]
+    assert cut[1:-2] != theirs(TEXTS[0])["input_ids"][1:7]  # the end of the text
+    change_json(tmp_path / "tokenizer_config.json", truncation_side="right")
+    assert open_tokenizer(tmp_path) == tokenizer
+
+
+def test_a_tokenizer_json_without_post_processor_is_refused(tokenizer, tmp_path):
+    saved_by_transformers(tokenizer, tmp_path)
+    change_json(tmp_path / "tokenizer.json", post_processor=None)
+    change_json(tmp_path / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
+    with pytest.raises(ValueError, match=r"tokenizer.json has no post_processor that lays out texts"):
+        open_tokenizer(tmp_path)
+    assert texts_that_differ(tokenizer, tmp_path) == len(TEXTS)
+
+
+def test_a_post_processor_that_joins_pairs_otherwise_is_refused(tokenizer, tmp_path):
+    saved_by_transformers(tokenizer, tmp_path)
+    control = [{"SpecialToken": {"id": "[X]", "type_id": 0}}]
+    texts = [[{"Sequence": {"id": name, "type_id": 0}}] for name in "AB"]
+    row = control + texts[0] + control
+    template = {"type": "TemplateProcessing", "single": row, "pair": row + texts[1] + control}
+    token = {"id": "[X]", "ids": [tokenizer.cls_id], "tokens": ["[X]"]}
+    change_json(tmp_path / "tokenizer.json", post_processor=template | {"special_tokens": {"[X]": token}})
+    with pytest.raises(ValueError, match=r"tokenizer.json has no post_processor that lays out texts"):
+        open_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "config.json"])
+def test_words_of_mecab_are_refused(name, tmp_path):
+    tokenizer = MADE["wordpiece"]()
+    tokenizer.save_pretrained(tmp_path)
+    change_json(tmp_path / "tokenizer_config.json", tokenizer_class=None)
+    change_json(tmp_path / name, tokenizer_class="BertJapaneseTokenizer")
+    with pytest.raises(ValueError, match=rf"/{name}: tokenizer_class is BertJapaneseTokenizer, which is not known to"):
+        open_tokenizer(tmp_path)
+    change_json(tmp_path / name, tokenizer_class="BertTokenizerFast")
+    assert open_tokenizer(tmp_path) == tokenizer
+    change_json(tmp_path / "tokenizer_config.json", word_tokenizer_type="mecab")
+    with pytest.raises(ValueError, match=r"has word_tokenizer_type 'mecab' with lower-casing .*, expected 'basic'"):
+        open_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in MADE if kind != "wordpiece"])
+def test_another_class_is_refused(kind, tmp_path):
+    MADE[kind]().save_pretrained(tmp_path)
+    change_json(tmp_path / "tokenizer_config.json", tokenizer_class="CamembertTokenizerFast")
+    with pytest.raises(ValueError, match="tokenizer_class is CamembertTokenizerFast, which is not known to give"):
+        open_tokenizer(tmp_path)
+
+
+def test_merges_that_mark_the_end_of_a_word_are_refused(tmp_path):
+    """HerBERT's files have the names of RoBERTa's, and its control tokens."""
+    characters = sorted({character for text in TEXTS for character in text if not character.isspace()})
+    pieces = [*characters, *(f"{character}</w>" for character in characters), "th", "the</w>"]
+    vocabulary = ["<s>", "<pad>", "</s>", "<unk>", *pieces, "<mask>"]
+    merges = [("t", "h"), ("th", "e</w>")]
+    ids = {token: place for place, token in enumerate(vocabulary)}
+    (tmp_path / "vocab.json").write_text(json.dumps(ids), encoding="utf-8")
+    (tmp_path / "merges.txt").write_text("".join(f"{left} {right}\n" for left, right in merges))
+    with pytest.raises(ValueError, match="pieces such as '!</w>' mark the end of a word, as those of HerBERT"):
+        open_tokenizer(tmp_path)
+    theirs = HerbertTokenizer.from_pretrained(tmp_path)
+    # As byte-level BPE reads these files, with another sign for the end of a word.
+    ours = BytePairTokenizer([token.replace("</w>", "~") for token in vocabulary], [("t", "h"), ("th", "e~")])
+    assert sum(theirs(text)["input_ids"] != ours.encode(text).ids for text in TEXTS) == len(TEXTS)
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "byte_pair"])
+def test_a_vocabulary_and_a_tokenizer_json_that_disagree_are_refused(kind, tmp_path):
+    tokenizer = MADE[kind]()
+    saved_by_transformers(tokenizer, tmp_path)
+    assert open_tokenizer(tmp_path) == tokenizer
+    words, (first, second) = list(tokenizer.vocabulary), tokenizer.ids_batch(["The cat"])[0][:2]
+    words[first], words[second] = words[second], words[first]
+    other = WordPieceTokenizer(words) if kind == "wordpiece" else BytePairTokenizer(words, tokenizer.merges)
+    other.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=rf"{tokenizer.files[0]} and tokenizer.json have different tokens, and"):
+        open_tokenizer(tmp_path)
+    assert texts_that_differ(other, tmp_path) > 10
+
+
+def test_another_table_of_characters_than_in_tokenizer_json_is_refused(tmp_path):
+    tokenizer = xlm_roberta_tokenizer()
+    tokenizer.save_pretrained(tmp_path)
+    change_json(tmp_path / "tokenizer.json", normalizer=None)
+    with pytest.raises(ValueError, match=r"bpe.model and tokenizer.json have different tables of characters, and prog"):
+        open_tokenizer(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text("{}")
+    assert AutoTokenizer.from_pretrained(tmp_path)("½ ﬁ")["input_ids"] != tokenizer.encode("½ ﬁ").ids
+
+
+def test_sentence_pieces_without_a_space_before_a_text_are_refused(tmp_path):
+    tokenizer = xlm_roberta_tokenizer()
+    tokenizer.save_pretrained(tmp_path)
+    change_json(tmp_path / "tokenizer_config.json", add_prefix_space=True)
+    assert open_tokenizer(tmp_path) == tokenizer
+    change_json(tmp_path / "tokenizer_config.json", add_prefix_space=False)
+    with pytest.raises(
+        ValueError, match=r"tokenizer_config.json: add_prefix_space is False, but a space is put before"
+    ):
+        open_tokenizer(tmp_path)
+    assert texts_that_differ(tokenizer, tmp_path) > 18

@@ -1,0 +1,48 @@
+"""Fills in masks with a pre-trained model.
+
+keras-bert fill-mask --model runs/pretrain/encoder --text "Returns a [MASK] of integers."
+keras-bert fill-mask --model runs/pretrain/encoder
+keras-bert fill-mask
+"""
+
+from keras_bert_impl.console import say
+from keras_bert_impl.models import MaskedLM
+from keras_bert_training.commands.conversation import converse
+from keras_bert_training.commands.export import choose_task
+from keras_bert_training.commands.packaged_model import with_model
+from keras_bert_training.options.fill_mask import FillMaskConfig as FillMaskConfig
+
+
+def run(config):
+    """Prints the guesses with their probabilities, and returns them; without texts, those for each line that is typed
+    or piped."""
+    config = with_model(config)
+    choose_task(config.model, "fill_mask")  # a new head would guess at random
+    model = MaskedLM.from_pretrained(config.model)
+    if config.text is None:
+        mask = model.tokenizer.mask_texts[0]
+        wanted = f"a sentence with {mask}"
+        return converse(wanted, lambda line: guesses_in_one_line(model.fill_mask(line, config.top_k, config.together)))
+    texts = [config.text] if isinstance(config.text, str) else config.text
+    return [fill_and_print(model, text, config.top_k, config.together) for text in texts]
+
+
+def fill_and_print(model, text, top_k, together=False):
+    """Prints a text, and the likeliest words for each of its masks, or for all together, with their probabilities;
+    returns these."""
+    guesses = model.fill_mask(text, top_k, together)
+    say(f"  {text}")
+    if together:
+        for filled in guesses:
+            say(f"    {filled.probability:6.1%}  {filled.text}")
+        return guesses
+    for words in guesses:
+        say(f"    {guesses_in_one_line([words])}")
+    return guesses
+
+
+def guesses_in_one_line(guesses):
+    """The guesses of `fill_mask` in one line: the words of several masks with a bar between them."""
+    if hasattr(guesses[0], "text"):  # for all masks together
+        return "   ".join(f"{filled.text} {filled.probability:.1%}" for filled in guesses)
+    return "  |  ".join("   ".join(f"{word.token} {word.probability:.1%}" for word in words) for words in guesses)

@@ -1,0 +1,32 @@
+"""The options of `keras-bert quickstart`."""
+
+import dataclasses
+import typing
+
+from keras_bert_training.options.recipes import RECIPES
+
+
+@dataclasses.dataclass
+class QuickstartConfig:
+    """An answer of small_english, the model in the package; then from raw text to a pre-trained BERT, a fine-tuned
+    classifier and a SavedModel that takes strings.
+
+    Args:
+        output: output directory, with a folder for each corpus.
+        corpus: text file, directory or glob; default is the docstrings of the installed Python, NumPy, TensorFlow and
+            Keras.
+        recipes: directory with prepare_data.yaml, pretrain.yaml and finetune.yaml.
+        text_format: format of .txt files: lines, documents, running, paragraphs, or auto (see keras-bert prepare-data
+            --help).
+        text_field: key of the text in a .jsonl row.
+        language: language of the text, two letters (ISO 639-1).
+        minutes: minutes of pre-training; default is the recipe's five, and another number has a folder of its own.
+    """
+
+    output: str = "runs/quickstart"
+    corpus: str | None = None
+    recipes: str = str(RECIPES / "quickstart")
+    text_format: typing.Literal["auto", "lines", "documents", "running", "paragraphs"] = "auto"
+    text_field: str = "text"
+    language: str = "en"
+    minutes: float | None = None

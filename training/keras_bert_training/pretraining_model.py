@@ -1,0 +1,165 @@
+"""The model that a pre-training run trains: its encoder, its objective, and its optimizer."""
+
+import dataclasses
+
+import keras
+
+from keras_bert_impl import checkpoints
+from keras_bert_impl.encoders import build_encoder, config_from_name, family_of, family_of_name
+from keras_bert_impl.encoders.deberta import DebertaV2Config
+from keras_bert_impl.encoders.electra import ElectraConfig
+from keras_bert_impl.models import ElectraPretrainer, MaskedLM, Pretrainer
+from keras_bert_impl.models.electra_pretrainer import check_has_generator
+from keras_bert_impl.optimization import (
+    BertAdamW,
+    BertLamb,
+    BertStableAdamW,
+    MovableDecay,
+    WarmupLinearDecay,
+    WarmupStableDecay,
+)
+from keras_bert_impl.user_warnings import warn_user
+from keras_bert_training.pretraining_data import RATES
+
+USUAL_DECAY_SHARE = 0.1
+OPTIMIZERS = {"adamw": BertAdamW, "lamb": BertLamb, "stable_adamw": BertStableAdamW}
+# Google's code for ELECTRA (pretrain_helpers.py) leaves 15 % of the chosen tokens as they are; its paper masks all.
+# From masks alone a small generator learns for long little more than how frequent words are: docs/families.md.
+RATES_OF_ELECTRA = {"mask_token_rate": 0.85, "random_token_rate": 0.0}
+RATES_OF_DEBERTA = {"mask_token_rate": 1.0, "random_token_rate": 0.0}  # Microsoft's rtd_task.py
+# Of each family that learns replaced tokens, what becomes of the chosen tokens.
+REPLACED_TOKENS = {ElectraConfig: RATES_OF_ELECTRA, DebertaV2Config: RATES_OF_DEBERTA}
+MODEL_OPTIONS = ("num_layers", "hidden_size", "num_heads", "intermediate_size", "initializer_range")
+
+
+def schedule_of(config, steps):
+    """The learning rate schedule of a run that is planned to have this many steps."""
+    arguments = config.learning_rate, int(config.warmup_share * steps), steps
+    if config.schedule == "stable":
+        share = USUAL_DECAY_SHARE if config.decay_share is None else config.decay_share
+        return WarmupStableDecay(*arguments, max(1, int(share * steps)))
+    return (WarmupLinearDecay if config.max_minutes is None else MovableDecay)(*arguments)
+
+
+def build_pretrainer(config, data, jit_compile, schedule):
+    """A new model, compiled with this learning rate schedule."""
+    encoder = build_encoder(
+        model_config(config, data),
+        packed=data.packed,
+        rematerialize=config.gradient_checkpointing,
+        dtype=keras.dtype_policies.get(config.precision),
+    )
+    return compiled(pretrainer_of(config, data, encoder), config, jit_compile, schedule)
+
+
+def compiled(model, config, jit_compile, schedule):
+    """The model, compiled with the optimizer that the configuration asks for."""
+    averaged = {} if config.ema_momentum is None else {"use_ema": True, "ema_momentum": config.ema_momentum}
+    optimizer = OPTIMIZERS[config.optimizer](
+        schedule,
+        weight_decay=config.weight_decay,
+        beta_2=config.beta_2,
+        gradient_accumulation_steps=config.gradient_accumulation_steps,
+        **averaged,
+        **({} if config.optimizer == "lamb" else {"moments": config.moments}),
+    )
+    model.compile(optimizer=optimizer, jit_compile=jit_compile, steps_per_execution=config.steps_per_execution)
+    return model
+
+
+def rates_of_family(config):
+    """What becomes of the chosen tokens unless the configuration says so."""
+    if config.init is not None:
+        family = type(checkpoints.open_checkpoint(config.init).config)
+    else:
+        family = family_of_name(config.size)
+    learns_replaced = family is ElectraConfig or config.objective == "replaced_tokens"
+    return REPLACED_TOKENS.get(family, RATES) if learns_replaced else RATES
+
+
+def pretrainer_of(config, data, encoder):
+    """The model with the objective of the encoder's family."""
+    family = type(encoder.config)
+    if family is ElectraConfig or config.objective == "replaced_tokens":
+        check_has_generator(encoder)
+        return ElectraPretrainer(encoder, data.tokenizer, config.generator_size)
+    if config.objective == "span_boundary":
+        check_spans(config, data)
+        if not any(path.startswith("span_boundary_head/") for path, *_ in family_of(encoder.config).head_rows):
+            raise ValueError(f"The objective span_boundary is for BERT, not for {encoder.config.family}: leave it out.")
+        return Pretrainer(encoder, next_sentence=False, span_boundary=True)
+    return Pretrainer(
+        encoder,
+        next_sentence=learns_pairs(config, encoder.config, data),
+        enhanced_decoder=config.objective == "enhanced_masked_lm",
+        permuted=permuted_options(config, data, encoder) if config.objective == "permuted_lm" else None,
+    )
+
+
+def permuted_options(config, data, encoder):
+    """What the family's `permuted_states` takes."""
+    given = {name: getattr(config, name) for name in RATES if getattr(config, name) is not None}
+    options = {"mask_id": data.tokenizer.mask_id, "seed": config.seed, **RATES, **given}
+    return {name: options[name] for name in encoder.permuted_arguments}
+
+
+def learns_pairs(config, family, data):
+    """Whether something is learned from the two segments of the rows.
+
+    Raises: ValueError if the rows were made for something else.
+    """
+    is_possible = data.has_pairs and config.direction == "both" and family.pair_tasks
+    if config.next_sentence is False or not is_possible:
+        return False
+    if data.pairs not in family.pair_tasks:
+        raise ValueError(
+            f"{family.family} learns {' or '.join(family.pair_tasks)} from pairs, but the rows in {data.directory} "
+            f"were made with --pairs {data.pairs}: prepare them with --pairs {family.pair_tasks[0]}, or with "
+            "full_sentences to learn masked words alone."
+        )
+    return True
+
+
+def check_spans(config, data):
+    """Raises ValueError unless the rows are single sequences with masked spans (Joshi et al. 2020, section 3)."""
+    unit = data.static_unit if data.static_masks else config.masking_unit
+    if data.has_pairs or unit != "span":
+        raise ValueError(
+            f"span_boundary needs masked spans in single sequences, but {data.directory} has --pairs {data.pairs}, and "
+            f"masking_unit is {unit}: prepare the data with --pairs doc_sentences, and give --masking_unit span."
+        )
+
+
+def model_config(config, data):
+    """The configuration of the encoder: that of `size` with the changes asked for, or that of the checkpoint `init`."""
+    dropout = {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
+    shape = {name: getattr(config, name) for name in MODEL_OPTIONS if getattr(config, name) is not None}
+    if config.init is None:
+        # RoBERTa counts positions from the id of its padding token.
+        of_data = {"vocabulary_size": data.tokenizer.vocabulary_size, "pad_id": data.tokenizer.pad_id}
+        if hasattr(family_of_name(config.size), "sep_id"):  # a Longformer finds the texts of a row by it
+            of_data["sep_id"] = data.tokenizer.sep_id
+        found = config_from_name(config.size, **of_data, **dropout, **shape)
+        if config.direction == "both":
+            return found
+        return dataclasses.replace(found, direction=config.direction)
+    checkpoint = checkpoints.open_checkpoint(config.init)
+    if checkpoint.tokenizer is not None and checkpoint.tokenizer.vocabulary != data.tokenizer.vocabulary:
+        raise ValueError(
+            f"{config.init} has another vocabulary than the data in {data.directory}: prepare the data with --vocab "
+            f"{config.init} and --tokenizer {checkpoint.tokenizer.kind}."
+        )
+    found = getattr(checkpoint.config, "direction", "both")
+    if found != config.direction:
+        raise ValueError(f"The checkpoint {config.init} has the direction {found}, not {config.direction}.")
+    if config.objective == "masked_lm" and checkpoint.arguments_of(MaskedLM).get("enhanced_decoder"):
+        warn_user(
+            f"{config.init} predicts words by an enhanced mask decoder, which --objective masked_lm leaves out: its "
+            "head gets other states than it learnt from. --objective enhanced_masked_lm goes on with it."
+        )
+    if settings := checkpoint.read_pooling():
+        warn_user(
+            f"{config.init} is an embedder of sentences ({', '.join(f'{name} {one}' for name, one in settings.items())}"
+            "). The encoder goes on from it and keeps none of these settings: give them to TextEmbedder again."
+        )
+    return dataclasses.replace(checkpoint.config, **dropout)

@@ -12,7 +12,11 @@ import pytest
 from documentation import ROOT
 from tiers import once
 
-PACKAGES = ("keras_bert_impl", "training/keras_bert_training", "serving/keras_bert_serving")  # paths from the root, whose last part is the package's name
+PACKAGES = (
+    "keras_bert_impl",
+    "training/keras_bert_training",
+    "serving/keras_bert_serving",
+)  # paths from the root, whose last part is the package's name
 FILL_MASK = """
 import keras_bert_impl as kbi
 print(kbi.__file__, kbi.MaskedLM.from_pretrained("small_english").fill_mask("A [MASK].")[0][0].token)

@@ -25,6 +25,7 @@ ACTIVATION_NAMES = tuple(dict.fromkeys(HUGGINGFACE_ACTIVATIONS.values()))
 SIZES = (
     *("vocabulary_size", "hidden_size", "num_layers", "num_heads", "intermediate_size", "embedding_size", "max_length"),
     *("num_segments", "num_groups", "layers_per_group", "num_tasks"),
+    *("local_attention", "global_every", "max_global_tokens"),
 )
 # Pairs of a field and its key in config.json; the first five are required. BERT's, which Google's bert_config.json has,
 # too, and which other families extend.

@@ -74,9 +74,9 @@ class LongformerConfig(roberta.RobertaConfig):
         super().__post_init__()
         several = isinstance(self.attention_window, list | tuple)
         windows = tuple(self.attention_window) if several else (self.attention_window,) * self.num_layers
-        if len(windows) != self.num_layers or any(window % 2 for window in windows):
+        if len(windows) != self.num_layers or any(window % 2 or window < 1 for window in windows):
             raise ValueError(
-                f"attention_window is {self.attention_window}: expected an even number for each of the "
+                f"attention_window is {self.attention_window}: expected an even number from 2 for each of the "
                 f"{self.num_layers} layers, or one for all."
             )
         # transformers writes a list even where all are equal.

@@ -11,8 +11,11 @@ def freeze_layers(model, count):
         count: 0 changes nothing; with all blocks frozen, only head and pooler are trained. Layers that share their
             weights are one block.
 
+    Raises: ValueError if there are fewer blocks.
     """
     encoder = getattr(model, "encoder", model)
+    if not 0 <= count <= encoder.config.num_blocks:
+        raise ValueError(f"{count} blocks cannot be frozen: the encoder has {encoder.config.num_blocks}.")
     if count:
         blocks = {f"block_{index}" for index in range(count, encoder.config.num_blocks)}
         trained = {"pooler", *blocks, *(["final_norm"] if blocks else [])}

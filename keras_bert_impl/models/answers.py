@@ -56,4 +56,6 @@ def best(scores, count):
 
     Returns: int array (rows, count), or as many as there are.
     """
+    if count is not None and count < 1:
+        raise ValueError(f"top_k is {count}: give at least 1.")
     return np.argsort(-scores, axis=-1, kind="stable")[:, :count]

@@ -183,7 +183,9 @@ def check_pair(student, teacher, soft_target_weight):
         problem = f"the student's vocabulary has {sizes[0]} words, the teacher's {sizes[1]}."
     elif soft_target_weight and classes[0] != classes[1]:
         problem = f"the student's classes are {classes[0]}, the teacher's {classes[1]}: give the student class_names."
-    elif soft_target_weight and (not softens or getattr(student, "multi_label", False)):
+    elif soft_target_weight and (
+        not softens or any(getattr(model, "multi_label", False) for model in (student, teacher))
+    ):
         problem = "soft targets are of two MaskedLM, or two TextClassifier of one class a text: soft_target_weight=0."
     else:
         return

@@ -9,6 +9,7 @@ from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.layers import Dense
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
+    check_has_four_layers,
     checked_class_names,
 )
 from keras_bert_impl.models.word_labels import WordLabelsMixin
@@ -57,6 +58,8 @@ class FeatureTagger(WordLabelsMixin, PretrainedMixin, keras.Model):
         num_classes = len(class_names)
         encoder.trainable = False
         layers, how = FEATURES[features]
+        if features.endswith("last_four"):
+            check_has_four_layers(encoder)
         states = FrozenStates(encoder, name="frozen_states")(encoder.input)
         chosen = states[1:] if layers is None else [states[layer] for layer in layers]
         if how == "weigh":

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import operator
 import pathlib
 
 import keras
@@ -247,13 +248,19 @@ def is_for(cls, checkpoint):
     return not is_other and (checkpoint.class_names is not None) == issubclass(cls, ClassesMixin)
 
 
+def check_has_four_layers(encoder):
+    """Raises ValueError if the last four hidden states would be, in part, embeddings."""
+    if (depth := len(encoder.hidden_states()) - 1) < 4:
+        raise ValueError(f"The last four layers are asked for, but the encoder has {depth}.")
+
+
 def checked_sequence_length(sequence_length, config):
     """`sequence_length`, where None means the encoder's max_length. Raises ValueError if it is larger."""
     if sequence_length is None:
         return config.max_length
     if sequence_length > config.max_length:
         raise ValueError(f"sequence_length {sequence_length} is above the encoder's max_length {config.max_length}.")
-    return int(sequence_length)
+    return operator.index(sequence_length)
 
 
 def check_tokenizer_fits(tokenizer, encoder):

@@ -9,7 +9,7 @@ from keras_bert_impl.checkpoints.sentence_transformers import modes_of
 from keras_bert_impl.embedding_losses import unit_vectors
 from keras_bert_impl.layers.last_token import last_token
 from keras_bert_impl.models.answers import Match, best
-from keras_bert_impl.models.pretrained import PretrainedMixin, load_model
+from keras_bert_impl.models.pretrained import PretrainedMixin, check_has_four_layers, load_model
 from keras_bert_impl.models.text_columns import TextColumnsMixin
 from keras_bert_impl.preprocessing.column_rows import ColumnRows
 from keras_bert_impl.preprocessing.long_texts import checked_long_texts
@@ -94,6 +94,8 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
                 f"pooling {pooling!r} takes the first token, which in a row of an {encoder.config.family} is text: "
                 "give 'lasttoken' for the vector of its <cls>."
             )
+        if pooling == "last_four":
+            check_has_four_layers(encoder)
         tokens = encoder.hidden_states()[-4 if pooling == "last_four" else -1 :]
         vectors = TokenPooling(pooling, normalize, dtype="float32", name="pooling")(
             tokens, encoder.input["padding_mask"]

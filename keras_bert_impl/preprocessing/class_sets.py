@@ -22,6 +22,8 @@ def rows_of_zeros_and_ones(labels, class_names):
     is_array = keras.ops.is_tensor(labels) or (hasattr(labels, "shape") and np.ndim(labels) > 1)
     if is_array and getattr(getattr(labels, "dtype", None), "kind", "f") not in "OSUT":
         return labels
+    if any(isinstance(row, str | bytes) for row in labels):
+        raise ValueError("labels of several classes are a list for each text, and one of them is a string.")
     rows = [row.tolist() if hasattr(row, "tolist") else list(row) for row in labels]
     if rows and all(len(row) == len(class_names) and set(row) <= {0, 1} for row in rows):
         if all(_may_be_class_numbers(row) for row in rows):

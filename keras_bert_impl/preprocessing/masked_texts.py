@@ -21,6 +21,7 @@ class MaskedTextRows(RowMaker):
 
     def to_train(self, texts, labels, weights, batch_size, shuffle):
         """Batches that are masked when they are requested."""
+        self._refuse_labels(labels, weights)
         ids, seed = self.rows_of(texts).first, self.seed()
         longest = self.tokenizer.template.first_length(max(map(len, ids)), is_pair=False)
         length = rounded_length(longest, self.sequence_length)
@@ -28,8 +29,13 @@ class MaskedTextRows(RowMaker):
 
     def to_judge(self, texts, labels, weights, batch_size):
         """All texts, with masks that depend only on the model's seed."""
+        self._refuse_labels(labels, weights)
         seed = self.seed() if self.head.seed is None else self.head.seed
         return mask_rows(self.packed(self.rows_of(texts)), self.tokenizer, seed)
+
+    def _refuse_labels(self, labels, weights):
+        if labels is not None or weights is not None:
+            raise ValueError("The labels of texts are the words that are masked: leave y and sample_weight out.")
 
     def validation(self, data):
         return (data,) if is_texts(data) else data

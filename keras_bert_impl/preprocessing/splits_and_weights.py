@@ -68,10 +68,10 @@ def weights_by_number(class_weight, model):
     if names:
         positions = {name: place for place, name in enumerate(names)}
         by_number = named_by_numbers(names) or dict(enumerate(range(len(names))))
-        class_weight = {
-            position_of_class(key, "A key of class_weight", positions, by_number): weight
-            for key, weight in class_weight.items()
-        }
+        numbers = [position_of_class(key, "A key of class_weight", positions, by_number) for key in class_weight]
+        if len(set(numbers)) < len(numbers):
+            raise ValueError(f"class_weight has a class twice: {class_weight}.")
+        class_weight = dict(zip(numbers, class_weight.values(), strict=True))
     finite_weights(np.array([*class_weight.values()], float), "class_weight")
     return class_weight
 
@@ -82,6 +82,8 @@ def in_order_of_classes(labels, names):
     if columns is None or not names:
         return labels
     found = [str(column) for column in columns]
+    if len(found) > 1 and sorted(found) != sorted(names):
+        raise ValueError(f"The columns of the labels are {found}, the classes {list(names)}.")
     return np.asarray(labels if len(found) < 2 else labels[[columns[found.index(name)] for name in names]])
 
 

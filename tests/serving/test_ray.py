@@ -14,7 +14,8 @@ from tiers import on
 
 pytestmark = [on("tensorflow"), pytest.mark.full]
 
-# serving/deploy/ray.yaml on a Ray of its own, whose replicas are asked by clients while one is killed, and all are replaced.
+# serving/deploy/ray.yaml on a Ray of its own, whose replicas are asked by clients while one is killed and all are
+# replaced.
 SCRIPT = """
 import http.client, json, os, sys, threading, time, urllib.error, urllib.request
 import psutil, ray, yaml

@@ -29,6 +29,7 @@ import fnmatch
 import glob
 import itertools
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -46,6 +47,7 @@ from keras_bert_impl.text.rows.language_sampling import copies_of, language_size
 from keras_bert_impl.text.rows.local_jobs import run_jobs, worker_pool
 from keras_bert_impl.text.rows.masking import check_predictions
 from keras_bert_impl.text.rows.phrases import FILE, PhraseFinder, read_phrases
+from keras_bert_impl.text.rows.pretraining_rows import PAIRS
 from keras_bert_impl.text.rows.shards import (
     BLOCK_BYTES,
     PIECE_BYTES,
@@ -79,6 +81,7 @@ from keras_bert_training.runs import check_run, open_run, versions
 from keras_bert_training.vocabularies import LEARNERS, LOWERCASED, open_vocabulary, vocabulary_in
 
 # Longest documents to try if there are too few for a split: a chapter, some pages, two pages.
+SHORTEST_PAIR = 5  # [CLS], [SEP] twice, and a token of each text
 PART_CHARACTERS = (64_000, 16_000, 4_000)
 LEAST_DOCUMENTS = {"next_sentence": 2}  # of a split; 1 for other pairs
 NAMED_ENDINGS = 9  # of files that are left out, listed at most
@@ -94,6 +97,12 @@ def run(config):
     """Prepares the data as the module's docstring describes; returns the summary. A finished output is not changed."""
     if config.verify:
         return verify(pathlib.Path(config.output))
+    short, long = config.sequence_length, config.long_sequence_length or math.inf
+    if long <= short or (config.pairs in PAIRS and short < SHORTEST_PAIR):
+        raise ValueError(
+            f"--sequence_length {short} and --long_sequence_length {long}: the second is the longer, and a pair has "
+            f"at least {SHORTEST_PAIR} tokens, [CLS], [SEP] twice, and one of each text."
+        )
     if config.predictions_per_sequence is not None:
         check_predictions(config.predictions_per_sequence, config.sequence_length, MASKING_RATE)
     if config.lowercase is None:

@@ -115,13 +115,18 @@ def build_task_model(config, task, class_names, checkpoint):
 
 def stacked(config, encoder, policy):
     """The encoder with what the configuration puts on top of it."""
-    others = [] if config.join is None else [joined_encoder(config, policy)]
+    others = [] if config.join is None else [joined_encoder(config, encoder, policy)]
     return StackedEncoder([encoder, *others], config.bilstm_units) if others or config.bilstm_units else encoder
 
 
-def joined_encoder(config, policy):
+def joined_encoder(config, first, policy):
     """The encoder of the checkpoint `join`, with weights whose paths begin with "joined"."""
     checkpoint = checkpoints.open_checkpoint(config.join)
+    if checkpoint.config.vocabulary_size != first.config.vocabulary_size:
+        raise ValueError(
+            f"{config.join} has a vocabulary of {checkpoint.config.vocabulary_size} words, {config.model} one of "
+            f"{first.config.vocabulary_size}: join encoders that were trained on the same prepared data."
+        )
     rates = {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
     with keras.name_scope("joined"):
         encoder = build_encoder(dataclasses.replace(checkpoint.config, **rates), dtype=policy, name="joined_encoder")

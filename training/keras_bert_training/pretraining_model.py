@@ -19,6 +19,7 @@ from keras_bert_impl.optimization import (
     WarmupStableDecay,
 )
 from keras_bert_impl.user_warnings import warn_user
+from keras_bert_training.options.rules import default_of
 from keras_bert_training.pretraining_data import RATES
 
 USUAL_DECAY_SHARE = 0.1
@@ -80,6 +81,8 @@ def rates_of_family(config):
 def pretrainer_of(config, data, encoder):
     """The model with the objective of the encoder's family."""
     family = type(encoder.config)
+    if family is ElectraConfig and config.objective == "span_boundary":
+        raise ValueError("An ELECTRA learns to find replaced tokens: leave objective span_boundary out.")
     if family is ElectraConfig or config.objective == "replaced_tokens":
         check_has_generator(encoder)
         return ElectraPretrainer(encoder, data.tokenizer, config.generator_size)
@@ -106,9 +109,14 @@ def permuted_options(config, data, encoder):
 def learns_pairs(config, family, data):
     """Whether something is learned from the two segments of the rows.
 
-    Raises: ValueError if the rows were made for something else.
+    Raises: ValueError if that is asked for where it is impossible, or the rows were made for something else.
     """
     is_possible = data.has_pairs and config.direction == "both" and family.pair_tasks
+    if config.next_sentence and not is_possible:
+        raise ValueError(
+            f"A {family.family} of the direction {config.direction} learns nothing about next sentences from the "
+            f"rows in {data.directory}, which were made with --pairs {data.pairs}: leave next_sentence out."
+        )
     if config.next_sentence is False or not is_possible:
         return False
     if data.pairs not in family.pair_tasks:
@@ -130,6 +138,20 @@ def check_spans(config, data):
         )
 
 
+def check_size(config, shape, found):
+    """Raises ValueError if another size than that of the checkpoint `init` was asked for. Recipes name its size."""
+    differs = [name for name, value in shape.items() if getattr(found, name, value) != value]
+    if config.size != default_of(config, "size"):
+        wanted = config_from_name(config.size, vocabulary_size=found.vocabulary_size, pad_id=found.pad_id, **shape)
+        if (type(wanted), wanted.num_layers, wanted.hidden_size) != (type(found), found.num_layers, found.hidden_size):
+            differs.append("size")
+    if differs:
+        raise ValueError(
+            f"The checkpoint {config.init} determines the model, a {found.family} of {found.num_layers} layers of "
+            f"width {found.hidden_size}: leave out {', '.join(differs)}."
+        )
+
+
 def model_config(config, data):
     """The configuration of the encoder: that of `size` with the changes asked for, or that of the checkpoint `init`."""
     dropout = {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
@@ -144,6 +166,7 @@ def model_config(config, data):
             return found
         return dataclasses.replace(found, direction=config.direction)
     checkpoint = checkpoints.open_checkpoint(config.init)
+    check_size(config, shape, checkpoint.config)
     if checkpoint.tokenizer is not None and checkpoint.tokenizer.vocabulary != data.tokenizer.vocabulary:
         raise ValueError(
             f"{config.init} has another vocabulary than the data in {data.directory}: prepare the data with --vocab "

@@ -24,8 +24,8 @@ def read_phrases(path):
 
     Raises: ValueError if there is none, or a line is not UTF-8.
     """
-    phrases = [" ".join(line.split()) for line in text_lines(pathlib.Path(path))]
-    if not any(phrases):
+    phrases = [" ".join(line.split()) for line in text_lines(pathlib.Path(path)) if line.strip()]
+    if not phrases:
         raise ValueError(f"{path} holds no phrases: expected one a line.")
     return phrases
 

@@ -56,6 +56,12 @@ class Tokenizer:
     def _ids_of(self, names: Sequence[str], source: str) -> list[int]:
         """The ids of control tokens. Raises: ValueError naming `source` if one is missing."""
         self._ids = {token: index for index, token in enumerate(self.vocabulary)}
+        if len(self._ids) < len(self.vocabulary) or "" in self._ids:
+            line, token = next((n, one) for n, one in enumerate(self.vocabulary) if not one or self._ids[one] != n)
+            raise ValueError(
+                f"{source} line {line + 1}: {token!r} is empty, or again in line {self._ids[token] + 1}. A token has "
+                "one id, that of the later line in transformers: rename the earlier one, e.g. to [unused1]."
+            )
         missing = [name for name in names if name not in self._ids]
         if missing:
             raise ValueError(f"{source} has no {missing[0]}; {type(self).__name__} needs {' '.join(names)}.")

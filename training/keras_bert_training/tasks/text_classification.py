@@ -17,7 +17,7 @@ from keras_bert_training.tasks.tables import BadRows
 
 @dataclasses.dataclass(frozen=True)
 class TextClassification(Task):
-    """A task of predicting the class of a text, or a pair of texts; `keras_bert_training/tasks/__init__.py` explains its parts.
+    """A task of predicting the class of a text, or a pair of texts; `tasks/__init__.py` explains its parts.
 
     Args:
         of Task: see there; each split is a `labelled_texts.Split`.

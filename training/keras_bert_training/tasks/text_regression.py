@@ -15,7 +15,7 @@ from keras_bert_training.tasks.scores import refuse_nan, regression_scores
 
 @dataclasses.dataclass(frozen=True)
 class TextRegression(Task):
-    """A task of predicting a number for a text, or a pair of texts; `keras_bert_training/tasks/__init__.py` explains its parts.
+    """A task of predicting a number for a text, or a pair of texts; `tasks/__init__.py` explains its parts.
 
     Args:
         of Task: see there; each split is a `labelled_texts.Split`.

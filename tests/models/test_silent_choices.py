@@ -1,0 +1,68 @@
+"""What would train or answer in silence, with other data or parts than were meant, is refused."""
+
+import numpy as np
+import pytest
+
+import keras_bert_impl as kbi
+from keras_bert_impl.models.student import student_config
+
+TEXTS = ["the cat sat", "a dog ran"]
+
+
+@pytest.fixture
+def encoder(small_config):
+    return kbi.BertEncoder(small_config)  # of two layers
+
+
+def classifier(encoder, tokenizer, **options):
+    return kbi.TextClassifier(encoder, 3, tokenizer=tokenizer, class_names=["a", "b", "c"], **options)
+
+
+def table(columns):
+    return pytest.importorskip("pandas").DataFrame(np.eye(2, len(columns)), columns=columns)
+
+
+CASES = {
+    "labels that are not learnt": (
+        lambda encoder, tokenizer: kbi.MaskedLM(encoder, tokenizer=tokenizer).fit(TEXTS, [0, 1]),
+        "leave y and sample_weight out",
+    ),
+    "weights of no label": (
+        lambda encoder, tokenizer: kbi.MaskedLM(encoder, tokenizer=tokenizer).evaluate(TEXTS, sample_weight=[1, 2]),
+        "leave y and sample_weight out",
+    ),
+    "embeddings as a layer": (lambda encoder, _: kbi.TextEmbedder(encoder, pooling="last_four"), "encoder has 2"),
+    "embeddings as a feature": (lambda encoder, _: kbi.FeatureTagger(encoder, 2), "encoder has 2"),
+    "a name letter by letter": (
+        lambda encoder, tokenizer: classifier(encoder, tokenizer, multi_label=True).fit(TEXTS, ["ac", "b"]),
+        "one of them is a string",
+    ),
+    "a column of no class": (
+        lambda encoder, tokenizer: classifier(encoder, tokenizer, multi_label=True).fit(TEXTS, table([*"abcd"])),
+        "columns of the labels are",
+    ),
+    "a class twice": (
+        lambda encoder, tokenizer: classifier(encoder, tokenizer).fit(TEXTS, ["a", "b"], class_weight={"a": 1, 0: 2}),
+        "class_weight has a class twice",
+    ),
+    "all but the last": (
+        lambda encoder, tokenizer: classifier(encoder, tokenizer).classify(TEXTS, top_k=-1),
+        "top_k is -1",
+    ),
+    "blocks that are not there": (lambda encoder, _: encoder.freeze_layers(3), "encoder has 2"),
+    "a student deeper than its teacher": (lambda encoder, _: student_config(encoder.config, num_layers=4), "deeper"),
+    "a window of nothing": (lambda *_: kbi.ModernBertConfig.from_name("modernbert_tiny", local_attention=0), "from 1"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_is_refused(case, encoder, small_tokenizer):
+    call, message = CASES[case]
+    with pytest.raises(ValueError, match=message):
+        call(encoder, small_tokenizer)
+
+
+def test_a_teacher_of_several_classes_a_text_teaches_no_single_one(encoder, small_config):
+    teacher = kbi.TextClassifier(kbi.BertEncoder(small_config), 3, multi_label=True)
+    with pytest.raises(ValueError, match="of one class a text"):
+        kbi.Distiller(kbi.TextClassifier(encoder, 3), teacher)

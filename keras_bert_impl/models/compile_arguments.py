@@ -148,9 +148,11 @@ def _found(metric):
 
 
 def made(metric):
-    """The metric that a name stands for, made once: a second one would have another name in the logs."""
+    """The metric that a name stands for if it is one to change, made once: a second one would have another name in the
+    logs. Others stay names, by which Keras calls them there."""
     found = _found(metric)
-    return found if isinstance(found, keras.metrics.Metric) else metric
+    is_changed = isinstance(found, keras.metrics.Metric) and metric_on_logits(found) is not found
+    return found if is_changed else metric
 
 
 def loss_of_labelled(loss):

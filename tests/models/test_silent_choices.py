@@ -66,3 +66,10 @@ def test_a_teacher_of_several_classes_a_text_teaches_no_single_one(encoder, smal
     teacher = kbi.TextClassifier(kbi.BertEncoder(small_config), 3, multi_label=True)
     with pytest.raises(ValueError, match="of one class a text"):
         kbi.Distiller(kbi.TextClassifier(encoder, 3), teacher)
+
+
+def test_a_figure_is_called_as_it_was_asked_for(encoder, small_tokenizer):
+    """A callback that watches a figure of another name would never stop, or keep every epoch."""
+    model = kbi.TextRegressor(encoder, tokenizer=small_tokenizer)
+    model.compile("sgd", "mse", metrics=["mae", "mse"])
+    assert {"mae", "mse", "val_mae"} <= model.fit(TEXTS, [0.5, 1.0], validation_data=(TEXTS, [0.5, 1.0])).history.keys()

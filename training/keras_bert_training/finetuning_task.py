@@ -14,7 +14,7 @@ from keras_bert_training.tasks import endings, glue, named_entities, own_data, q
 from keras_bert_training.tasks.tables import BadRows
 
 TASKS = {**glue.TASKS, **question_answering.TASKS, **endings.TASKS, **named_entities.TASKS}
-# The parts that every task has, see `keras_bert_training/keras_bert_training/tasks/__init__.py`.
+# The parts that every task has, see `keras_bert_training/tasks/__init__.py`.
 PARTS = (
     "name", "splits", "dev", "test", "main_metric", "defaults", "paper", "bad_rows", "read", "find_class_names",
     "build", "loss", "featurize", "score", "write_predictions", "submissions",

@@ -33,7 +33,7 @@ def train(config, task, examples, directory, files):
 
     Args:
         config: a FinetuneConfig of one trial, with the task's defaults filled in.
-        task: see `keras_bert_training/keras_bert_training/tasks/__init__.py`.
+        task: see `keras_bert_training/tasks/__init__.py`.
         examples: the examples of each split, by name.
         directory: the run directory.
         files: SHA-256 of the files that the examples were read from, by name; written to data.json.

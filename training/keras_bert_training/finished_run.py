@@ -19,7 +19,7 @@ def score_new_splits(config, task, data, directory):
 
     Args:
         config: the FinetuneConfig of the run, with the task's defaults filled in.
-        task: see `keras_bert_training/keras_bert_training/tasks/__init__.py`.
+        task: see `keras_bert_training/tasks/__init__.py`.
         data: directory with the task's files.
         directory: the run directory; predictions and submissions are added to it.
 

@@ -84,6 +84,15 @@ class KerasMethodsMixin(CompilingMixin):
         if is_built and self.optimizer is not None:
             self.optimizer.build(self.trainable_variables)
 
+    def _run_through_graph(self, inputs, **how):
+        is_clone = getattr(how.get("operation_fn"), "__qualname__", "").startswith("_clone_functional_model")
+        if is_clone and how.get("call_fn") is None:
+            raise ValueError(
+                f"clone_model would make a plain keras.Model, without what makes it a {type(self).__name__}: "
+                "type(model).from_config(model.get_config()) has new weights, copy.deepcopy(model) the same."
+            )
+        return super()._run_through_graph(inputs, **how)
+
     def _purge_model_variables(self, **kinds):
         """Keras' JAX trainer takes the values out of the variables before the first step, which an error in it loses.
         They take no memory, since each step is given that of the values before."""

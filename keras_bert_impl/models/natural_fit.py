@@ -82,6 +82,8 @@ class NaturalFitMixin:
         if isinstance(x, SortedBatches) and (judged := maker.judged(x)) is not None:
             outputs, labels, weights, figures = judged
             verbose = 0 if arguments.get("_use_cached_eval_dataset") else verbose  # `fit` prints for its validation
+            if unknown := arguments.keys() - {"return_dict", "callbacks", "_use_cached_eval_dataset"}:
+                raise TypeError(f"evaluate() got an unexpected keyword argument {min(unknown)!r}")
             told = {name: arguments.get(name) for name in ("return_dict", "callbacks")}
             return evaluate_outputs(self, outputs, labels, weights, x.batch_size, verbose, **told, **figures)
         return super().evaluate(

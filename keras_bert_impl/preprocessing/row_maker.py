@@ -102,6 +102,8 @@ class RowMaker:
         rows = self.fitting(self.unlabelled(texts))
         sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)
         rule = self.head.label_rule(sizes)
+        if rule is not None and labels is None:
+            raise ValueError("The texts have no labels: pass (texts, labels), as validation_data, too.")
         rows.labels, rows.weights = self.checked(sizes, labels, weights)
         rows.per_token = rule is not None and rule.per_token
         self.warn_of_cut(rows)

@@ -52,6 +52,8 @@ def training(maker, given, batch_size, validation_batch_size, steps, validation_
     Raises: ValueError naming what is wrong with the data, before anything is trained.
     """
     x, y, weights = _received(maker, given.x, given.y, given.sample_weight)
+    if isinstance(x, BatchSource) and not (y is None and weights is None and batch_size is None):
+        raise ValueError("A dataset yields batches of (texts, labels): leave y, sample_weight and batch_size out.")
     split, validation, class_weight = given.validation_split, given.validation_data, given.class_weight
     validation, class_weight = _received_validation(maker, validation), weights_by_number(class_weight, maker.head)
     is_natural = maker.is_natural(x)
@@ -81,6 +83,8 @@ def evaluation(maker, x, y, weights, batch_size, steps):
     x, y, weights = _received(maker, x, y, weights)
     if maker.is_natural(x):
         return maker.to_judge(x, y, weights, batch_size)
+    if isinstance(x, BatchSource) and not (y is None and weights is None):
+        raise ValueError("A dataset yields batches of (texts, labels): leave y and sample_weight out.")
     if (found := _texts_in(maker, x, steps, with_labels=True)) is not None:
         return maker.to_judge(*found, batch_size)
     x = inputs(maker, x, steps, with_labels=True)
@@ -173,6 +177,8 @@ def _validation(maker, data, batch_size, steps):
     data = maker.validation(data)
     if data is None:
         return None
+    if is_texts(data):
+        raise ValueError("The texts have no labels: pass (texts, labels), as validation_data, too.")
     if (found := _texts_in(maker, data, steps, with_labels=True)) is not None:
         return maker.to_judge(*found, batch_size)
     if not isinstance(data, (list, tuple)):

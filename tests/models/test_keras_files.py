@@ -205,3 +205,11 @@ def test_a_program_that_only_imports_the_package_finds_its_classes(first, small_
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "TripletLoss PositionEmbedding BertAdamW TextClassifier 1\n", done.stderr
+
+
+@pytest.mark.parametrize("kind", ["BertEncoder", "TextClassifier", "TextEmbedder"])
+def test_clone_model_is_refused_with_what_makes_a_copy(kind, small_config):
+    model = MODELS[kind](kbi.BertEncoder(small_config))
+    with pytest.raises(ValueError, match=rf"makes it a {kind}: type\(model\).from_config\(model.get_config\(\)\)"):
+        keras.models.clone_model(model)
+    assert type(type(model).from_config(model.get_config())) is type(model)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.models.student import student_config
@@ -51,6 +52,14 @@ CASES = {
     ),
     "blocks that are not there": (lambda encoder, _: encoder.freeze_layers(3), "encoder has 2"),
     "a student deeper than its teacher": (lambda encoder, _: student_config(encoder.config, num_layers=4), "deeper"),
+    "validation without labels": (
+        lambda encoder, tokenizer: classifier(encoder, tokenizer).fit(TEXTS, [0, 1], validation_data=(TEXTS,)),
+        "The texts have no labels",
+    ),
+    "validation of texts alone": (
+        lambda encoder, tokenizer: classifier(encoder, tokenizer).fit(TEXTS, [0, 1], validation_data=TEXTS),
+        "The texts have no labels",
+    ),
     "a window of nothing": (lambda *_: kbi.ModernBertConfig.from_name("modernbert_tiny", local_attention=0), "from 1"),
 }
 
@@ -73,3 +82,18 @@ def test_a_figure_is_called_as_it_was_asked_for(encoder, small_tokenizer):
     model = kbi.TextRegressor(encoder, tokenizer=small_tokenizer)
     model.compile("sgd", "mse", metrics=["mae", "mse"])
     assert {"mae", "mse", "val_mae"} <= model.fit(TEXTS, [0.5, 1.0], validation_data=(TEXTS, [0.5, 1.0])).history.keys()
+
+
+def test_an_encoder_takes_no_arguments_that_it_would_pass_over(encoder, small_batch):
+    rows = {name: small_batch[name] for name in ("token_ids", "segment_ids", "padding_mask")}
+    with pytest.raises(TypeError, match="attention_mask"):
+        encoder(rows, attention_mask=np.ones((2, 7)))
+
+
+@on("tensorflow", "torch")
+def test_a_dataset_has_its_own_labels_and_batches(encoder, small_tokenizer):
+    tf = pytest.importorskip("tensorflow")
+    model, data = classifier(encoder, small_tokenizer), tf.data.Dataset.from_tensor_slices((TEXTS, [0, 1])).batch(2)
+    for call in (lambda: model.fit(data, batch_size=1), lambda: model.evaluate(data, [0, 1])):
+        with pytest.raises(ValueError, match="A dataset yields batches of"):
+            call()

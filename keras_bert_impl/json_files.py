@@ -29,6 +29,11 @@ def read_json(path, largest=LARGEST_JSON):
     return found
 
 
+def read_json_if_there(path):
+    """As `read_json`; {} if there is no such file."""
+    return read_json(path) if pathlib.Path(path).is_file() else {}
+
+
 def write_json(path, content):
     """Writes a JSON file completely or not at all. Only one of several processes writes."""
     if not is_chief():

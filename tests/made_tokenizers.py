@@ -95,6 +95,27 @@ def albert_tokenizer(**options):
     return AlbertTokenizer(learned_sentence_pieces(), **options)
 
 
+def tokenizer_that_cuts_pieces():
+    """An AlbertTokenizer whose model has pieces that end in a digit and a comma."""
+    import sentencepiece
+
+    text, model = "from 2018, to 2019, 12,000 ran; in 2018, and in 2019, 5,000 sat.", io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([text, "2018 2019"] * 9),
+        model_writer=model,
+        vocab_size=60,
+        hard_vocab_limit=False,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
+        user_defined_symbols=["2018,", "▁2019,"],
+        minloglevel=2,
+    )
+    return AlbertTokenizer(model.getvalue())
+
+
 @functools.cache
 def xlnet_tokenizer(**options):
     """An XLNetTokenizer of 170 tokens at most."""

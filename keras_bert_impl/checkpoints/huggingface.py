@@ -20,7 +20,7 @@ from keras_bert_impl.checkpoints.torch_pickle import open_torch_file
 from keras_bert_impl.checkpoints.untrained_heads import untrained_heads
 from keras_bert_impl.configurations.known_families import families_by_model_type, family_of
 from keras_bert_impl.distribution import is_chief
-from keras_bert_impl.json_files import read_json
+from keras_bert_impl.json_files import read_json, read_json_if_there
 from keras_bert_impl.text.tokenizers import kind_in
 from keras_bert_impl.text.tokenizers.kinds import VOCABULARY_FILES
 from keras_bert_impl.user_warnings import warn_user
@@ -252,7 +252,7 @@ def _read_tokenizer(directory, config, source):
 
 def _warn_of_segments(tokenizer, config, path):
     """Warns if transformers computes a checkpoint without the segments that rows of texts have here."""
-    content, template = read_json(path) if path.is_file() else {}, tokenizer.template
+    content, template = read_json_if_there(path), tokenizer.template
     inputs, reason = content.get("model_input_names"), "model_input_names has no token_type_ids"
     if inputs is None and str(content.get("tokenizer_class")).startswith("DistilBert"):
         inputs, reason = [], f"tokenizer_class is {content['tokenizer_class']}"
@@ -270,7 +270,7 @@ def _warn_of_segments(tokenizer, config, path):
 def sequence_length(directory, config):
     """The number of tokens that tokenizer_config.json cuts texts to; None if it has none that the model accepts."""
     path = directory / "tokenizer_config.json"
-    content = read_json(path) if path.is_file() else {}
+    content = read_json_if_there(path)
     length = content.get("model_max_length", content.get("max_len"))  # the latter before transformers 3
     # Hugging Face writes a number of thirty digits for "no limit".
     return int(length) if isinstance(length, int | float) and 0 < length <= config.max_length else None

@@ -8,7 +8,7 @@ versions 2 to 6: one flag for each way of pooling, or since version 6 a list of 
 
 import json
 
-from keras_bert_impl.json_files import read_json
+from keras_bert_impl.json_files import read_json_if_there
 
 MODULES, POOLING_CONFIG, MODEL_CONFIG = "modules.json", "1_Pooling/config.json", "config_sentence_transformers.json"
 # Of older versions, the name depends on the family; the library reads the first of them that there is.
@@ -96,7 +96,7 @@ def read_ranking(directory, content, config):
     Raises: ValueError naming the file and the setting that a Reranker does not have.
     """
     path, found = directory / MODEL_CONFIG, {}
-    settings = read_json(path) if path.is_file() else {}
+    settings = read_json_if_there(path)
     older = content.get("sentence_transformers")
     older = older if isinstance(older, dict) else {}
     for source, name in (
@@ -118,7 +118,7 @@ def read_ranking(directory, content, config):
     if settings.get("default_prompt_name") is not None:
         _refuse_ranking(path, f"default_prompt_name is {settings['default_prompt_name']!r:.80}")
     transformer = _transformer_config(directory)
-    settings = read_json(transformer) if transformer.is_file() else {}
+    settings = read_json_if_there(transformer)
     return found | _length_in(settings, config)
 
 
@@ -213,7 +213,7 @@ def _pooling(path):
 
 def _checked(path, known):
     """The settings of a file, {} if it does not exist. Raises ValueError for a setting that gives other vectors."""
-    settings = read_json(path) if path.is_file() else {}
+    settings = read_json_if_there(path)
     for name, value in settings.items():
         # A setting that is null, or an unknown one that is off, has no effect.
         if value is None or (value is False and name not in known):

@@ -21,7 +21,6 @@ HUGGINGFACE_ACTIVATIONS = {
     # Keras has the same functions by the same names.
     **{name: name for name in ("relu", "relu6", "silu", "mish", "tanh", "sigmoid", "linear")},
 }
-ACTIVATION_NAMES = tuple(dict.fromkeys(HUGGINGFACE_ACTIVATIONS.values()))
 SIZES = (
     *("vocabulary_size", "hidden_size", "num_layers", "num_heads", "intermediate_size", "embedding_size", "max_length"),
     *("num_segments", "num_groups", "layers_per_group", "num_tasks"),

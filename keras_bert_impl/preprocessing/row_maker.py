@@ -20,6 +20,8 @@ from keras_bert_impl.preprocessing.splits_and_weights import weights_of_rows
 from keras_bert_impl.preprocessing.texts import is_text_input, is_texts, texts_of
 from keras_bert_impl.text.tokenizers.rows import ROW_MULTIPLE, TextsCutWarning, pack_rows, warn_of_cut
 
+WITHOUT_LABELS = "The texts have no labels: pass (texts, labels), as validation_data, too."
+
 
 class RowMaker:
     """Makes rows of texts and of pairs of texts, and checks labels and sample weights.
@@ -103,7 +105,7 @@ class RowMaker:
         sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)
         rule = self.head.label_rule(sizes)
         if rule is not None and labels is None:
-            raise ValueError("The texts have no labels: pass (texts, labels), as validation_data, too.")
+            raise ValueError(WITHOUT_LABELS)
         rows.labels, rows.weights = self.checked(sizes, labels, weights)
         rows.per_token = rule is not None and rule.per_token
         self.warn_of_cut(rows)

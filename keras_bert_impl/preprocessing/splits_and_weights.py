@@ -87,6 +87,12 @@ def in_order_of_classes(labels, names):
     return np.asarray(labels if len(found) < 2 else labels[[columns[found.index(name)] for name in names]])
 
 
+def balanced_weights(labels):
+    """{class: its weight} of the classes that occur in labels, (rows,): all have the same total, as in scikit-learn."""
+    found, counts = np.unique(labels, return_counts=True)
+    return dict(zip(found.tolist(), len(labels) / (len(found) * counts), strict=True))
+
+
 def weights_of_rows(class_weight, labels, weights):
     """Sample weights of rows, float32: those of their classes, times those that were given.
 
@@ -98,7 +104,6 @@ def weights_of_rows(class_weight, labels, weights):
     """
     labels = np.asarray(labels).reshape(-1)
     if class_weight == "balanced":
-        found, counts = np.unique(labels, return_counts=True)
-        class_weight = dict(zip(found, len(labels) / (len(found) * counts), strict=True))
+        class_weight = balanced_weights(labels)
     of_rows = np.array([class_weight.get(label, 1.0) for label in labels.tolist()], "float32")
     return of_rows if weights is None else of_rows * np.asarray(weights, "float32")

@@ -14,6 +14,7 @@ from keras_bert_impl.distribution import needs_equal_shapes
 from keras_bert_impl.preprocessing.batch_sources import BatchSource, arranged
 from keras_bert_impl.preprocessing.labels import refuse_numbers_as_names
 from keras_bert_impl.preprocessing.other_libraries import in_memory
+from keras_bert_impl.preprocessing.row_maker import WITHOUT_LABELS
 from keras_bert_impl.preprocessing.splits_and_weights import (
     in_order_of_classes,
     split_rows,
@@ -52,8 +53,7 @@ def training(maker, given, batch_size, validation_batch_size, steps, validation_
     Raises: ValueError naming what is wrong with the data, before anything is trained.
     """
     x, y, weights = _received(maker, given.x, given.y, given.sample_weight)
-    if isinstance(x, BatchSource) and not (y is None and weights is None and batch_size is None):
-        raise ValueError("A dataset yields batches of (texts, labels): leave y, sample_weight and batch_size out.")
+    _refuse_beside_batches(x, y, weights, batch_size)
     split, validation, class_weight = given.validation_split, given.validation_data, given.class_weight
     validation, class_weight = _received_validation(maker, validation), weights_by_number(class_weight, maker.head)
     is_natural = maker.is_natural(x)
@@ -83,8 +83,7 @@ def evaluation(maker, x, y, weights, batch_size, steps):
     x, y, weights = _received(maker, x, y, weights)
     if maker.is_natural(x):
         return maker.to_judge(x, y, weights, batch_size)
-    if isinstance(x, BatchSource) and not (y is None and weights is None):
-        raise ValueError("A dataset yields batches of (texts, labels): leave y and sample_weight out.")
+    _refuse_beside_batches(x, y, weights)
     if (found := _texts_in(maker, x, steps, with_labels=True)) is not None:
         return maker.to_judge(*found, batch_size)
     x = inputs(maker, x, steps, with_labels=True)
@@ -178,7 +177,7 @@ def _validation(maker, data, batch_size, steps):
     if data is None:
         return None
     if is_texts(data):
-        raise ValueError("The texts have no labels: pass (texts, labels), as validation_data, too.")
+        raise ValueError(WITHOUT_LABELS)
     if (found := _texts_in(maker, data, steps, with_labels=True)) is not None:
         return maker.to_judge(*found, batch_size)
     if not isinstance(data, (list, tuple)):
@@ -187,6 +186,12 @@ def _validation(maker, data, batch_size, steps):
     if maker.is_natural(x):
         return maker.to_judge(x, y, weights, batch_size)
     return x, *maker.checked_beside(x, y, weights)
+
+
+def _refuse_beside_batches(x, *others):
+    """Raises ValueError for labels, weights or a size of batches beside a dataset, which would be passed over."""
+    if isinstance(x, BatchSource) and any(one is not None for one in others):
+        raise ValueError("A dataset yields batches of (texts, labels): leave y, sample_weight and batch_size out.")
 
 
 def _is_judged_as_a_whole(x):

@@ -3,8 +3,7 @@
     serve run keras_bert_serving.ray_app:app name=films directory=runs/films/model
 
 The addresses and answers are those of `keras-bert serve`, and each replica batches by length as that does.
-`serving/deploy/`
-has the same as a file for a cluster.
+`serving/deploy/` has the same as a file for a cluster.
 """
 
 import pydantic

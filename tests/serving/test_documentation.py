@@ -121,4 +121,6 @@ def test_the_manifests_name_each_other():
         path.name for path in (ROOT / "serving" / "deploy" / "kubernetes").glob("*.yaml")
     }
     compose = yaml.safe_load((ROOT / "serving" / "deploy" / "compose.yaml").read_text())["services"]["serving"]
+    [config] = [volume.split(":")[0] for volume in compose["volumes"] if ":/config" in volume]
+    assert (ROOT / config / "models.config").is_file()  # its paths begin at the root of a clone
     assert compose["image"] == pods["template"]["spec"]["containers"][0]["image"]

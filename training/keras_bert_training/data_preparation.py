@@ -29,7 +29,6 @@ import fnmatch
 import glob
 import itertools
 import json
-import math
 import os
 import pathlib
 import shutil
@@ -97,8 +96,8 @@ def run(config):
     """Prepares the data as the module's docstring describes; returns the summary. A finished output is not changed."""
     if config.verify:
         return verify(pathlib.Path(config.output))
-    short, long = config.sequence_length, config.long_sequence_length or math.inf
-    if long <= short or (config.pairs in PAIRS and short < SHORTEST_PAIR):
+    short, long = config.sequence_length, config.long_sequence_length
+    if (long is not None and long <= short) or (config.pairs in PAIRS and short < SHORTEST_PAIR):
         raise ValueError(
             f"--sequence_length {short} and --long_sequence_length {long}: the second is the longer, and a pair has "
             f"at least {SHORTEST_PAIR} tokens, [CLS], [SEP] twice, and one of each text."

@@ -267,8 +267,7 @@ def command_of(config):
     words = ["keras-bert", type(config).__module__.rpartition(".")[2].replace("_", "-")]
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
-        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-        if value is not None and value != default:
+        if value is not None and value != default_of(config, field.name):
             words += [f"--{field.name}", value if isinstance(value, str) else json.dumps(value)]
     return shlex.join(words)
 

@@ -16,8 +16,8 @@ from keras_bert_impl.text.tokenizers import WordPieceTokenizer, google_character
 
 # Where FastWordpieceTokenizer, whose Unicode is a later one, finds punctuation that the original does not know: these
 # characters, and the scripts beyond U+FFFF but for pictographs and Chinese, to which new ones are added.
-# tests/preprocessing/graphs/test_wordpiece.py looks at all characters that there are. Surrogates are no UTF-8, but
-# match.
+# tests/preprocessing/graphs/test_wordpiece.py looks at all characters that there are. Surrogates, which are no
+# UTF-8, match.
 _UNCERTAIN = google_characters.parse_ranges("1b4e-1b4f 1b7f d800-dfff 10000-1efff 1fb00-1ffff 30000-10ffff")
 # Some characters at which words end for certain; that there are more only makes words seem longer.
 _WORD_ENDS = google_characters.parse_ranges(

@@ -1,1 +1,1 @@
-"""From text to pre-training batches: in NumPy, and in tf.data graphs that give the same batches."""
+"""From text to files of pre-training rows, and NumPy batches of them; `preprocessing.graphs.tf_data` gives the same."""

@@ -9,7 +9,7 @@ import numpy as np
 from tokenizers import AddedToken, Encoding, decoders, models, pre_tokenizers, processors
 from tokenizers import Tokenizer as Pipeline
 
-from keras_bert_impl.json_files import read_json
+from keras_bert_impl.json_files import read_json_if_there
 from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import (
     ROBERTA,
     Dialect,
@@ -158,7 +158,7 @@ class BytePairTokenizer(Tokenizer):
         """
         directory = Path(directory)
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
-        config = read_json(config_path) if config_path.is_file() else {}
+        config = read_json_if_there(config_path)
         steps = read_tokenizer_file(steps_path, cls.dialect) if steps_path.is_file() else {}
         spaces = [found.get("add_prefix_space") for found in (steps, config)]
         arguments = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer as Pipeline
 
-from keras_bert_impl.json_files import read_json
+from keras_bert_impl.json_files import read_json_if_there
 from keras_bert_impl.text.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.text.tokenizers.tokenizer_json_reader import WAY_OUT, added_tokens
 
@@ -46,15 +46,15 @@ def check_directory(tokenizer: Tokenizer, directory: str | Path) -> None:
 
 def _problems(tokenizer: Tokenizer, directory: Path) -> Iterator[str]:
     path = directory / "tokenizer_config.json"
-    config, steps = _content(path), _content(directory / "tokenizer.json")
+    config, steps = read_json_if_there(path), read_json_if_there(directory / "tokenizer.json")
     yield from _problems_of_class(tokenizer, path, config.get("tokenizer_class"))
     if config.get("tokenizer_class") is None:
         path = directory / "config.json"
-        yield from _problems_of_class(tokenizer, path, _content(path).get("tokenizer_class"))
+        yield from _problems_of_class(tokenizer, path, read_json_if_there(path).get("tokenizer_class"))
     files = {"tokenizer_config.json": (config, config.get("added_tokens_decoder") or {})}
     if "added_tokens_decoder" not in config:  # which stands for both of these files
-        files["special_tokens_map.json"] = _content(directory / "special_tokens_map.json"), {}
-        added = _content(directory / "added_tokens.json")
+        files["special_tokens_map.json"] = read_json_if_there(directory / "special_tokens_map.json"), {}
+        added = read_json_if_there(directory / "added_tokens.json")
         files["added_tokens.json"] = {}, {index: token for token, index in added.items()}
     files["tokenizer.json"] = {}, {index: token for token, index in added_tokens(steps).items()}
     for name, (content, added) in files.items():
@@ -67,10 +67,6 @@ def _problems(tokenizer: Tokenizer, directory: Path) -> Iterator[str]:
     side = config.get("truncation_side") or (steps.get("truncation") or {}).get("direction")
     if str(side).lower() == "left":  # transformers asks tokenizer.json last
         yield f"{directory}: the side of truncation is {side!r}, but here too long texts lose their ends."
-
-
-def _content(path):
-    return read_json(path) if path.is_file() else {}
 
 
 def _problems_of_class(tokenizer, path, name):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_bert_impl.json_files import read_json
+from keras_bert_impl.json_files import read_json_if_there
 from keras_bert_impl.text.tokenizers.cutting_tokenizer import CuttingTokenizer, Encoding, text_of_pieces
 from keras_bert_impl.text.tokenizers.directory_checks import check_directory
 from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS, XLNET_ROWS
@@ -208,7 +208,7 @@ class SentencePieceTokenizer(CuttingTokenizer):
     @classmethod
     def _read(cls, directory):
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
-        config = read_json(config_path) if config_path.is_file() else {}
+        config = read_json_if_there(config_path)
         if config.get("add_prefix_space") is False:
             raise ValueError(
                 f"{config_path}: add_prefix_space is False, but a space is put before each text here, as the family's "

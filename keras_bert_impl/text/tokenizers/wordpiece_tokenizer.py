@@ -8,7 +8,7 @@ import numpy as np
 from tokenizers import AddedToken, Encoding, decoders, models, processors
 from tokenizers import Tokenizer as Pipeline
 
-from keras_bert_impl.json_files import read_json
+from keras_bert_impl.json_files import read_json_if_there
 from keras_bert_impl.text.tokenizers import google_pipeline, tokenizer_json_reader
 from keras_bert_impl.text.tokenizers.directory_checks import check_directory
 from keras_bert_impl.text.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
@@ -165,7 +165,7 @@ class WordPieceTokenizer(Tokenizer):
         """
         directory = Path(directory)
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
-        config = read_json(config_path) if config_path.is_file() else {}
+        config = read_json_if_there(config_path)
         in_steps = normalizer = None
         if steps_path.is_file():
             in_steps = tokenizer_json_reader.read_tokens(steps_path)

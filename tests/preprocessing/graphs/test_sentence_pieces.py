@@ -1,11 +1,9 @@
 # ruff: noqa: RUF001
 """In a TensorFlow graph, texts give the ids and offsets of the tokenizers over SentencePiece models."""
 
-import io
 import random
 
 import pytest
-import sentencepiece
 import tensorflow as tf
 from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts
 from made_tokenizers import (
@@ -14,6 +12,7 @@ from made_tokenizers import (
     bigbird_tokenizer,
     deberta_tokenizer,
     published_bigbird,
+    tokenizer_that_cuts_pieces,
     xlm_roberta_tokenizer,
     xlnet_tokenizer,
 )
@@ -21,7 +20,7 @@ from memory_of_graphs import check_memory
 from tiers import full_but, on
 
 from keras_bert_impl.preprocessing.graphs.sentence_pieces import SentencePieces
-from keras_bert_impl.text.tokenizers import AlbertTokenizer, BigBirdTokenizer
+from keras_bert_impl.text.tokenizers import BigBirdTokenizer
 
 pytestmark = on("tensorflow")
 
@@ -36,25 +35,6 @@ def texts_with_unknown_characters(count):
     """Random texts of digits that can be divided in several ways, letters, signs for a space and unknown characters."""
     chance = random.Random(7)
     return ["".join(chance.choices("0,123 aos日😀▁\t\n\u00a0tn.", k=30)) for _ in range(count)]
-
-
-def tokenizer_that_cuts_pieces():
-    """An AlbertTokenizer whose model has pieces that end in a digit and a comma."""
-    text, model = "from 2018, to 2019, 12,000 ran; in 2018, and in 2019, 5,000 sat.", io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([text, "2018 2019"] * 9),
-        model_writer=model,
-        vocab_size=60,
-        hard_vocab_limit=False,
-        pad_id=0,
-        unk_id=1,
-        bos_id=-1,
-        eos_id=-1,
-        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
-        user_defined_symbols=["2018,", "▁2019,"],
-        minloglevel=2,
-    )
-    return AlbertTokenizer(model.getvalue())
 
 
 MADE = {

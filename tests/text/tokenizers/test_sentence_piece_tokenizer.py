@@ -1,6 +1,5 @@
 """ALBERT's, XLM-RoBERTa's and other tokenizers give the ids of sentencepiece, of Google's code and of transformers."""
 
-import io
 import json
 import re
 
@@ -14,6 +13,7 @@ from made_tokenizers import (
     learned_sentence_pieces,
     published_bigbird,
     tokenizer_of_transformers,
+    tokenizer_that_cuts_pieces,
     xlm_roberta_tokenizer,
     xlnet_tokenizer,
 )
@@ -103,21 +103,7 @@ def googles_pieces(library, text):
 
 
 def test_a_digit_and_a_comma_are_cut_as_in_googles_code():
-    text, model = "From 2018, to 2019, 12,000 ran; in 2018, and in 2019, 5,000 sat.", io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([text.lower(), "2018 2019"] * 9),
-        model_writer=model,
-        vocab_size=60,
-        hard_vocab_limit=False,
-        pad_id=0,
-        unk_id=1,
-        bos_id=-1,
-        eos_id=-1,
-        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
-        user_defined_symbols=["2018,", "▁2019,"],
-        minloglevel=2,
-    )
-    tokenizer = kbi.tokenizers.AlbertTokenizer(model.getvalue())
+    text, tokenizer = "From 2018, to 2019, 12,000 ran; in 2018, and in 2019, 5,000 sat.", tokenizer_that_cuts_pieces()
     library = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
     cut = [piece for piece in tokenizer.vocabulary if tokenizer.is_cut_again(piece)]
     found = tokenizer.encode(text, add_special_tokens=False)

@@ -9,6 +9,7 @@ from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import TextClassifier
 from keras_bert_impl.models.answers import softmax
 from keras_bert_impl.preprocessing.long_texts import checked_long_texts
+from keras_bert_impl.preprocessing.splits_and_weights import balanced_weights
 from keras_bert_training.tasks import Task
 from keras_bert_training.tasks.labelled_texts import in_order, read_labelled, read_split, write_submission
 from keras_bert_training.tasks.scores import classification_scores, refuse_nan
@@ -112,9 +113,8 @@ def weights_of_classes(class_weights, class_names, labels):
     Raises: ValueError for a name that is not a class.
     """
     if class_weights == "balanced":
-        weights, (found, counts) = np.ones(len(class_names), "float32"), np.unique(labels, return_counts=True)
-        weights[found] = np.size(labels) / (len(found) * counts)
-        return weights
+        found = balanced_weights(np.ravel(labels))
+        return np.array([found.get(number, 1.0) for number in range(len(class_names))], "float32")
     unknown = sorted(set(class_weights) - set(class_names))
     if unknown:
         raise ValueError(f"class_weights has {unknown[0]!r}, which is not one of the classes {', '.join(class_names)}.")

@@ -48,9 +48,9 @@ QUICK_COMPILATION = "--xla_backend_optimization_level=0 --xla_llvm_disable_expen
 
 
 def pytest_configure(config):
-    """Without --full, XLA compiles cheaply, also in processes that a test starts. It has read no flags so far."""
+    """XLA compiles cheaply, also in processes that a test starts. It has read no flags so far."""
     flags = os.environ.get("XLA_FLAGS", "")
-    if keras.backend.backend() == "jax" and not config.getoption("--full") and QUICK_COMPILATION not in flags:
+    if keras.backend.backend() == "jax" and QUICK_COMPILATION not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {QUICK_COMPILATION}".strip()
 
 

@@ -1,12 +1,17 @@
 """On which backends a test runs, and in which of the two tiers: `make test` or only `make test-all`.
 
-A test without a mark runs on torch in `make test`, and on all three backends in `make test-all`. `pytest.mark.full`
-leaves a test to `make test-all`, and `full_on` on some backends alone.
+A test without a mark runs on torch in `make test`. `make test-all` runs it on all three backends if its folder is about
+what a backend computes, or if it is marked `three_in_full`. `pytest.mark.full` leaves a test to `make test-all`, and
+`full_on` on some backends alone.
 """
+
+import os
 
 import pytest
 
 BACKENDS = ("tensorflow", "jax", "torch")
+# Folders whose unmarked tests `make test-all` runs on all three.
+NUMERICAL = {"callbacks", "distribution", "encoders", "export", "kernels", "layers", "models"}
 
 
 def on(*backends):
@@ -16,7 +21,9 @@ def on(*backends):
 
 # What must hold on all three: layers, kernels, losses, optimizers, and a few tests of each model.
 every_backend = on(*BACKENDS)
-# What computes nothing with a backend: text, files, figures in NumPy. torch starts fastest.
+# The same, but on torch alone in `make test`.
+three_in_full = pytest.mark.three_in_full
+# What computes nothing with a backend, in a numerical folder. torch starts fastest.
 once = on("torch")
 
 
@@ -29,7 +36,8 @@ def runs_here(item, backend, full):
     """Whether pytest runs a collected test on a backend, in `make test` or, with `full`, in `make test-all`."""
     if not full and (item.get_closest_marker("full") or backend in _arguments_of("full_on", item)):
         return False
-    return backend in _arguments_of("on", item, BACKENDS if full else ("torch",))
+    is_numerical = NUMERICAL.intersection(item.location[0].split(os.sep)) or item.get_closest_marker("three_in_full")
+    return backend in _arguments_of("on", item, BACKENDS if full and is_numerical else ("torch",))
 
 
 def full_but(cases, *first, on=BACKENDS):

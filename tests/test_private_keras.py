@@ -75,6 +75,11 @@ USED = (
     (lambda: keras.layers.Dropout(0.1), "seed_generator", "Dropout and rematerialized blocks draw other masks"),
     (lambda: keras.random.SeedGenerator(), "_initial_seed", "Dropout cannot tell on torch whether a seed was given"),
     (lambda: keras.metrics.F1Score(), "_direction", "EarlyStopping asks for its mode beside val_f1_score"),
+    (
+        lambda: keras.Model(*2 * [keras.Input((2,))]),
+        "_run_through_graph",
+        "clone_model gives a plain keras.Model, which takes arrays by position",
+    ),
     (lambda: keras.Model, "_symbolic_build", "plan-tpu makes no metrics, and fit traces its first step twice"),
 )
 # Names of the TensorFlow backend only, whose module cannot be imported on the other backends.

@@ -33,10 +33,6 @@ class Encoder(KerasMethodsMixin, keras.Model):
         for option, value in options.items():
             setattr(self, option, value)
 
-    def call(self, inputs, training=None, mask=None):
-        """The graph's outputs. Keras' own would take any other argument, and pass it over."""
-        return super().call(inputs, training=training, mask=mask)
-
     @property
     def token_embedding(self):
         """The `TokenEmbedding` that a masked-LM head shares."""

@@ -18,6 +18,10 @@ class KerasMethodsMixin(CompilingMixin):
     def __call__(self, inputs, *arguments, **options):
         return super().__call__(self.taken(inputs), *arguments, **options)
 
+    def call(self, inputs, training=None, mask=None):
+        """The graph's outputs. Keras' own would take any other argument, and pass it over."""
+        return super().call(inputs, training=training, mask=mask)
+
     def stateless_call(self, trainable_variables, non_trainable_variables, inputs, *arguments, **options):
         inputs = self.taken(inputs)
         return super().stateless_call(trainable_variables, non_trainable_variables, inputs, *arguments, **options)

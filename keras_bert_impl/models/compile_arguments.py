@@ -132,7 +132,8 @@ def metric_on_logits(metric):
     """A metric given to `compile`, made to read logits."""
     found = _found(metric)
     if callable(found) and found in CROSS_ENTROPIES:
-        return keras.metrics.MeanMetricWrapper(found, name=found.__name__, from_logits=True)
+        name = metric if isinstance(metric, str) else found.__name__
+        return keras.metrics.MeanMetricWrapper(found, name=name, from_logits=True)
     if not isinstance(found, (*METRICS_FROM_LOGITS, *CROSS_ENTROPIES.values())):
         return metric
     kind, config = AUC if type(found) is keras.metrics.AUC else type(found), found.get_config()
@@ -151,8 +152,11 @@ def made(metric):
     """The metric that a name stands for if it is one to change, made once: a second one would have another name in the
     logs. Others stay names, by which Keras calls them there."""
     found = _found(metric)
-    is_changed = isinstance(found, keras.metrics.Metric) and metric_on_logits(found) is not found
-    return found if is_changed else metric
+    if not isinstance(found, keras.metrics.Metric) or metric_on_logits(found) is found:
+        return metric
+    if isinstance(metric, str):
+        found.name = metric  # as Keras does
+    return found
 
 
 def loss_of_labelled(loss):

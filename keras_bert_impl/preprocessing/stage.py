@@ -9,6 +9,8 @@ import itertools
 import math
 import typing
 
+import keras
+
 from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches
 from keras_bert_impl.distribution import needs_equal_shapes
 from keras_bert_impl.preprocessing.batch_sources import BatchSource, arranged
@@ -82,6 +84,7 @@ def evaluation(maker, x, y, weights, batch_size, steps):
     """What `evaluate` is given, as `keras.Model.evaluate` takes it: (x, y, sample_weight)."""
     x, y, weights = _received(maker, x, y, weights)
     if maker.is_natural(x):
+        _refuse_steps(steps)
         return maker.to_judge(x, y, weights, batch_size)
     _refuse_beside_batches(x, y, weights)
     if (found := _texts_in(maker, x, steps, with_labels=True)) is not None:
@@ -98,6 +101,8 @@ def prediction(maker, x, batch_size, steps):
     The second is None where an output for each token makes all rows as long as the longest.
     """
     x = [x] if isinstance(x, str) else maker.received(x)
+    if maker.is_natural(x):
+        _refuse_steps(steps)
     if (found := _texts_in(maker, x, steps, with_labels=False)) is not None:
         (x, *_), steps = found, None
     if not maker.is_natural(x) or _has_outputs_of_tokens(maker.head):
@@ -134,11 +139,20 @@ def _batches_of(maker, source, steps, with_labels):
 
     def convert(batch, random, pad_to):
         batch = batch if isinstance(batch, Rows) else arranged(batch, maker.class_names, with_labels)
-        return maker.converted(batch, random, whole or pad_to)
+        converted, cut = maker.converted(batch, random, whole or pad_to)
+        if with_labels and isinstance(converted, dict):
+            raise ValueError(WITHOUT_LABELS)
+        return converted, cut
 
     batches = TextBatches(source, convert, maker.sequence_length, steps, maker.seed())
     batches.check_first()
     return batches
+
+
+def _refuse_steps(steps):
+    """Raises ValueError: lists are judged sorted by length, so that the first batches would be the shortest texts."""
+    if steps is not None:
+        raise ValueError(f"steps={steps} is for datasets: of a list of texts, pass only those that you want.")
 
 
 def _texts_in(maker, source, steps, with_labels):
@@ -181,11 +195,24 @@ def _validation(maker, data, batch_size, steps):
     if (found := _texts_in(maker, data, steps, with_labels=True)) is not None:
         return maker.to_judge(*found, batch_size)
     if not isinstance(data, (list, tuple)):
+        if not isinstance(data, BatchSource) and not _is_for_keras(data):
+            raise ValueError(
+                f"validation_data is a {type(data).__name__}: pass (texts, labels), or a dataset of these."
+            )
         return inputs(maker, data, steps, with_labels=True)
     x, y, weights = (*data, None, None)[:3]
     if maker.is_natural(x):
+        _refuse_steps(steps)
         return maker.to_judge(x, y, weights, batch_size)
     return x, *maker.checked_beside(x, y, weights)
+
+
+def _is_for_keras(data):
+    """Whether Keras takes `data` in each epoch again: a dict of arrays, or a dataset."""
+    if isinstance(data, dict):
+        return all(hasattr(array, "shape") and not is_texts(array) for array in data.values())
+    is_once_or_array = hasattr(data, "__next__") or hasattr(data, "shape") or isinstance(data, str)
+    return isinstance(data, keras.utils.PyDataset) or (hasattr(data, "__iter__") and not is_once_or_array)
 
 
 def _refuse_beside_batches(x, *others):

@@ -60,6 +60,31 @@ CASES = {
         lambda encoder, tokenizer: classifier(encoder, tokenizer).fit(TEXTS, [0, 1], validation_data=TEXTS),
         "The texts have no labels",
     ),
+    "steps of a list that is judged": (
+        lambda encoder, tokenizer: classifier(encoder, tokenizer, long_texts="windows").evaluate(
+            TEXTS, [0, 1], steps=1
+        ),
+        "steps=1 is for datasets",
+    ),
+    "steps of a list that fit validates with": (
+        lambda encoder, tokenizer: classifier(encoder, tokenizer).fit(
+            TEXTS, [0, 1], validation_data=(TEXTS, [0, 1]), validation_steps=1
+        ),
+        "steps=1 is for datasets",
+    ),
+    "steps of a list that is predicted": (
+        lambda encoder, tokenizer: classifier(encoder, tokenizer).predict(TEXTS, steps=1),
+        "steps=1 is for datasets",
+    ),
+    **{
+        f"validation of {kind}": (
+            lambda encoder, tokenizer, data=data: classifier(encoder, tokenizer).fit(
+                TEXTS, [0, 1], validation_data=data
+            ),
+            "validation_data",
+        )
+        for kind, data in {"a dict": {"text": TEXTS}, "a generator": iter([(TEXTS, [0, 1])]), "a number": 5}.items()
+    },
     "a window of nothing": (lambda *_: kbi.ModernBertConfig.from_name("modernbert_tiny", local_attention=0), "from 1"),
 }
 
@@ -82,12 +107,19 @@ def test_a_figure_is_called_as_it_was_asked_for(encoder, small_tokenizer):
     model = kbi.TextRegressor(encoder, tokenizer=small_tokenizer)
     model.compile("sgd", "mse", metrics=["mae", "mse"])
     assert {"mae", "mse", "val_mae"} <= model.fit(TEXTS, [0.5, 1.0], validation_data=(TEXTS, [0.5, 1.0])).history.keys()
+    for names in (["accuracy", "f1_score"], ["AUC"], ["AUC", "bce"]):  # a second AUC of the process would be auc_1
+        model = classifier(encoder, small_tokenizer, multi_label="AUC" in names)
+        loss = "binary_crossentropy" if model.multi_label else "sparse_categorical_crossentropy"
+        model.compile("sgd", loss, metrics=names)
+        labels = np.eye(2, 3, dtype=int) if model.multi_label else [0, 1]
+        assert {*names} <= model.fit(TEXTS, labels).history.keys()
 
 
-def test_an_encoder_takes_no_arguments_that_it_would_pass_over(encoder, small_batch):
+def test_a_model_takes_no_arguments_that_it_would_pass_over(encoder, small_batch):
     rows = {name: small_batch[name] for name in ("token_ids", "segment_ids", "padding_mask")}
-    with pytest.raises(TypeError, match="attention_mask"):
-        encoder(rows, attention_mask=np.ones((2, 7)))
+    for model in (encoder, kbi.TextClassifier(encoder, 3)):
+        with pytest.raises(TypeError, match="attention_mask"):
+            model(rows, attention_mask=np.ones((2, 7)))
 
 
 @on("tensorflow", "torch")
@@ -97,3 +129,5 @@ def test_a_dataset_has_its_own_labels_and_batches(encoder, small_tokenizer):
     for call in (lambda: model.fit(data, batch_size=1), lambda: model.evaluate(data, [0, 1])):
         with pytest.raises(ValueError, match="A dataset yields batches of"):
             call()
+    with pytest.raises(ValueError, match="texts have no labels"):
+        model.fit(TEXTS, [0, 1], validation_data=data.map(lambda text, _: text))

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 from made_exports import make
-from tiers import full_but, on
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.export import opened, runtimes
@@ -17,32 +17,39 @@ writes = {"torch": kbi.export.export_onnx, "tensorflow": kbi.export.export_liter
 written_here = on(*writes)
 
 
+@pytest.fixture(scope="module")
+def model():
+    return make("TextClassifier")
+
+
+@pytest.fixture(scope="module")
+def written(model, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("opened") / "served"
+    writes[BACKEND](model, directory)
+    return directory
+
+
 @written_here
-@pytest.mark.parametrize(
-    "kind, output",
-    full_but([("TextClassifier", "logits"), ("TokenClassifier", "logits")], ("TokenClassifier", "logits")),
-)
-def test_each_text_gets_its_own_answer_whatever_batch_it_is_in(kind, output, tmp_path):
-    model = make(kind)
+def test_texts_and_pairs_get_their_own_answers_whatever_batch_they_are_in(model, written):
+    answer = kbi.export.open_export(written, batch_size=2)
+    pairs = [(text, "It slept.") for text in TEXTS]
+    np.testing.assert_allclose(answer(TEXTS)["logits"], model.predict(TEXTS, verbose=0), atol=1e-4)
+    np.testing.assert_allclose(answer(pairs)["logits"], model.predict(pairs, verbose=0), atol=1e-4)
+
+
+@pytest.mark.full
+@written_here
+def test_tokens_of_each_text_get_its_own_answers(tmp_path):
+    model = make("TokenClassifier")
     writes[BACKEND](model, tmp_path / "served")
     answer = kbi.export.open_export(tmp_path / "served", batch_size=2)
-    found, expected = answer(TEXTS)[output], model.predict(TEXTS, verbose=0)
+    found, expected = answer(TEXTS)["logits"], model.predict(TEXTS, verbose=0)
     for text, row, wanted in zip(TEXTS, found, expected, strict=True):
-        length = len(model.tokenizer.encode(text).ids)
-        tokens = slice(0, min(length, model.sequence_length) if kind == "TokenClassifier" else None)
-        np.testing.assert_allclose(row[tokens], wanted[tokens], atol=1e-4)
+        length = min(len(model.tokenizer.encode(text).ids), model.sequence_length)
+        np.testing.assert_allclose(row[:length], wanted[:length], atol=1e-4)
 
 
-@written_here
-def test_pairs_are_answered_in_their_order(tmp_path):
-    model = make("NextSentencePredictor")
-    writes[BACKEND](model, tmp_path / "served")
-    pairs = [(text, "It slept.") for text in TEXTS]
-    found = kbi.export.open_export(tmp_path / "served", batch_size=2)(pairs)["logits"]
-    np.testing.assert_allclose(found, model.predict(pairs, verbose=0), atol=1e-4)
-
-
-@pytest.mark.parametrize("texts", ["one string", b"one in bytes", []])
+@pytest.mark.parametrize("texts", ["one string", []])
 def test_what_is_no_list_of_texts_is_refused(texts, tmp_path, monkeypatch):
     monkeypatch.setattr(opened, "open_texts", lambda directory, threads: None)
     with pytest.raises(ValueError, match="Expected a list of texts"):
@@ -57,10 +64,8 @@ def test_outputs_of_other_widths_are_filled_up():
 
 
 @written_here
-def test_several_threads_may_ask(tmp_path):
-    model = make("TextClassifier")
-    writes[BACKEND](model, tmp_path / "served")
-    answer, expected = kbi.export.open_export(tmp_path / "served"), model.predict(TEXTS, verbose=0)
+def test_several_threads_may_ask(model, written):
+    answer, expected = kbi.export.open_export(written), model.predict(TEXTS, verbose=0)
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
         starts = [number % len(TEXTS) for number in range(200)]  # so that the lengths change, too
         for start, found in zip(starts, threads.map(lambda start: answer(TEXTS[start:]), starts), strict=True):
@@ -68,8 +73,7 @@ def test_several_threads_may_ask(tmp_path):
 
 
 @on("tensorflow")
-def test_a_saved_model_is_opened_after_tensorflow_has_computed(tmp_path):
-    model = make("TextClassifier")
+def test_a_saved_model_is_opened_after_tensorflow_has_computed(model, tmp_path):
     kbi.export.export_saved_model(model, tmp_path / "served")
     found = kbi.export.open_export(tmp_path / "served")(TEXTS)["logits"]
     np.testing.assert_allclose(found, model.predict(TEXTS, verbose=0), atol=1e-4)
@@ -77,9 +81,8 @@ def test_a_saved_model_is_opened_after_tensorflow_has_computed(tmp_path):
 
 @on("torch")
 @pytest.mark.full
-def test_weights_that_are_overwritten_in_place_do_not_end_the_process(tmp_path):
+def test_weights_that_are_overwritten_in_place_do_not_end_the_process(model, tmp_path):
     pytest.importorskip("openvino")
-    model = make("TextClassifier")
     kbi.export.export_openvino(model, tmp_path / "served")
     answer = kbi.export.open_export(tmp_path / "served", threads=1)
     expected = answer(TEXTS)["logits"]

@@ -1,15 +1,14 @@
 """The exported graph returns the same best answers as the task."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import WORDS
+from conftest import WORDS, revealing_config
+from made_exports import with_large_weights
 from tiers import full_but, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.batching import LengthBatches, predict_rows
-from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.export.question_graph import windows_of
 from keras_bert_impl.models.span_answers import best_answers
 from keras_bert_impl.preprocessing.question_windows import Question
@@ -32,9 +31,10 @@ CONTEXTS = [
 QUESTIONS = ["is it good", "the cat sat on a mat . " * 4, "red ?", "who", "", "who", "who", "a", "?"]
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    return kbi.WordPieceTokenizer(WORDS)
+def answerer(sequence_length=None):
+    tokenizer = kbi.WordPieceTokenizer(WORDS)
+    encoder = kbi.BertEncoder(revealing_config(tokenizer, max_length=48))
+    return with_large_weights(kbi.QuestionAnswerer(encoder, tokenizer, sequence_length))
 
 
 @pytest.mark.parametrize(("count", "room", "stride"), [(3, 7, 2), (7, 7, 2), (8, 7, 2), (23, 7, 3), (20, 5, 5)])
@@ -47,22 +47,14 @@ def test_windows_are_those_of_the_task(count, room, stride):
 
 
 @pytest.mark.parametrize("sequence_length", full_but([20, 48], 20))
-def test_answers_are_those_of_the_task(tokenizer, sequence_length, tmp_path):
-    config = kbi.BertConfig(len(WORDS), hidden_size=15, num_layers=2, num_heads=3, intermediate_size=21, max_length=48)
-    model = kbi.QuestionAnswerer(kbi.BertEncoder(config), tokenizer, sequence_length)
-    random = np.random.default_rng(5)
-    for weight in model.weights:
-        weight.assign(random.normal(size=weight.shape, scale=0.4))
-    export_saved_model(model, tmp_path / "served")
-    serve = tf.saved_model.load(str(tmp_path / "served")).signatures["serving_default"]
-    served = {name: array.numpy() for name, array in serve(
-        question=tf.constant(QUESTIONS), context=tf.constant(CONTEXTS)
-    ).items()}  # fmt: skip
+def test_answers_are_those_of_the_task(sequence_length, ask):
+    model = answerer(sequence_length)
+    served = ask(model, question=QUESTIONS, context=CONTEXTS)
     questions = [
         Question(str(n), question, context, [])
         for n, (question, context) in enumerate(zip(QUESTIONS, CONTEXTS, strict=True))
     ]
-    task = question_answering.TASKS["question_answering"]
+    task, tokenizer = question_answering.TASKS["question_answering"], model.tokenizer
     rows = task.featurize(tokenizer, squad_files.Questions(questions, {"data": []}, True), None, sequence_length)
     outputs = predict_rows(model, LengthBatches(tokenizer, rows, 3, sequence_length, shuffle=False))
     starts, ends = ([logits[:, column] for logits in outputs] for column in (0, 1))
@@ -74,24 +66,18 @@ def test_answers_are_those_of_the_task(tokenizer, sequence_length, tmp_path):
         found = context.encode()[served["begin"][number] : served["end"][number]]
         assert found == served["answer"][number]
     np.testing.assert_allclose(served["null_odds"], odds, atol=1e-4)
-    asked = [model.answer(question, context)[0] for question, context in zip(QUESTIONS, CONTEXTS, strict=True)]
+    asked = [found for (found,) in model.answer(QUESTIONS, CONTEXTS)]
     assert [found.text for found in asked] == [text.decode() for text in served["answer"]]
     np.testing.assert_allclose(served["score"], [found.score for found in asked], atol=1e-4)
 
 
-def test_questions_beyond_the_threshold_are_left_unanswered(tokenizer, tmp_path):
-    config = kbi.BertConfig(len(WORDS), hidden_size=15, num_layers=1, num_heads=3, intermediate_size=21, max_length=48)
-    model = kbi.QuestionAnswerer(kbi.BertEncoder(config), tokenizer)
-    for weight in model.weights:
-        weight.assign(np.random.default_rng(5).normal(size=weight.shape, scale=0.4))
-    odds = [found.null_score - found.score for (found,) in model.answer(QUESTIONS, CONTEXTS)]
-    model.null_threshold = float(np.median(odds[:3]))
-    export_saved_model(model, tmp_path / "served")
-    serve = tf.saved_model.load(str(tmp_path / "served")).signatures["serving_default"]
-    served = serve(question=tf.constant(QUESTIONS[:3]), context=tf.constant(CONTEXTS[:3]))
-    expected = [found for (found,) in model.answer(QUESTIONS[:3], CONTEXTS[:3])]
-    assert sorted(found.text == "" for found in expected) == [False, False, True]
-    assert [text.decode() for text in served["answer"].numpy()] == [found.text for found in expected]
-    for text, begin, end in zip(CONTEXTS, served["begin"].numpy(), served["end"].numpy(), strict=False):
-        assert text.encode()[begin:end].decode() in [found.text for found in expected]
-    assert keras.backend.backend() == "tensorflow"
+def test_questions_beyond_the_threshold_are_left_unanswered(ask):
+    model = answerer()
+    odds = [found.null_score - found.score for (found,) in model.answer(QUESTIONS[:3], CONTEXTS[:3])]
+    model.null_threshold = float(np.median(odds))
+    served = ask(model, question=QUESTIONS[:3], context=CONTEXTS[:3])
+    expected = [found.text for (found,) in model.answer(QUESTIONS[:3], CONTEXTS[:3])]
+    assert sorted(text == "" for text in expected) == [False, False, True]
+    assert [text.decode() for text in served["answer"]] == expected
+    for text, begin, end in zip(CONTEXTS, served["begin"], served["end"], strict=False):
+        assert text.encode()[begin:end].decode() in expected

@@ -2,7 +2,7 @@
 
 import pytest
 import tensorflow as tf
-from conftest import WORDS, revealing_config
+from made_exports import make
 from tiers import on
 
 import keras_bert_impl as kbi
@@ -24,11 +24,9 @@ def test_a_request_is_encoded_with_the_field_numbers_of_tensorflow_serving():
 
 
 @pytest.mark.parametrize("kind", [kbi.TextClassifier, kbi.MultipleChoice, kbi.QuestionAnswerer, kbi.MaskedLM])
-def test_requests_are_for_inputs_that_the_signatures_take(kind, monkeypatch):
-    tokenizer = kbi.WordPieceTokenizer(WORDS)
-    arguments = [2] if kind is kbi.TextClassifier else []
-    model = kind(kbi.BertEncoder(revealing_config(tokenizer, max_length=11)), *arguments, tokenizer)
-    found = text_signatures.signatures(model, WordPiece(tokenizer), 11)
+def test_requests_are_for_inputs_that_the_signatures_take(kind):
+    model = make(kind.__name__)
+    found = text_signatures.signatures(model, WordPiece(model.tokenizer), 11)
     found.pop("attention", None)  # a person who asks for it can wait for a second
     for name, (_, specs) in found.items():
         texts = warm_up_requests.REQUESTS[kind][name]
@@ -38,8 +36,6 @@ def test_requests_are_for_inputs_that_the_signatures_take(kind, monkeypatch):
 
 
 def test_each_signature_is_asked_in_two_sizes(tmp_path):
-    tokenizer = kbi.WordPieceTokenizer(WORDS)
-    model = kbi.TextClassifier(kbi.BertEncoder(revealing_config(tokenizer, max_length=11)), 2, tokenizer)
-    warm_up_requests.write(model, tmp_path)
+    warm_up_requests.write(make("TextClassifier"), tmp_path)
     records = list(tf.data.TFRecordDataset(str(tmp_path / warm_up_requests.FILE)).as_numpy_iterator())
     assert [b"pairs" in record for record in records] == [False, False, True, True]

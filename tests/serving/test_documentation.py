@@ -87,28 +87,20 @@ def test_the_commands_that_export_new_versions_write_them(films, page, monkeypat
         assert pathlib.Path("films", written).is_file()
 
 
-def test_the_configuration_for_tensorflow_serving_is_read_by_its_message():
-    config = model_server_config_pb2.ModelServerConfig()
-    text_format.Parse((ROOT / "serving" / "deploy" / "models.config").read_text(), config)
+def test_the_configuration_for_tensorflow_serving_is_read_by_its_message_and_that_of_kubernetes():
+    deploy, config = ROOT / "serving" / "deploy", model_server_config_pb2.ModelServerConfig()
+    text_format.Parse((deploy / "models.config").read_text(), config)
     (model,) = config.model_config_list.config
     assert (model.name, model.base_path) == ("films", "/models/films")
-
-
-def test_the_configurations_of_kubernetes_are_those_of_compose():
-    copies = ROOT / "serving" / "deploy" / "kubernetes" / "configs"
-    for path in copies.iterdir():
-        assert path.read_text() == (ROOT / "serving" / "deploy" / path.name).read_text()
-    assert {path.name for path in copies.iterdir()} == {
-        path.name for path in (ROOT / "serving" / "deploy").glob("*.config")
-    }
+    copies = {path.name: path.read_text() for path in (deploy / "kubernetes" / "configs").iterdir()}
+    assert copies == {path.name: path.read_text() for path in deploy.glob("*.config")}
 
 
 def test_the_manifests_name_each_other():
-    found = {}
-    for path in (ROOT / "serving" / "deploy" / "kubernetes").glob("*.yaml"):
-        found |= {
-            (one["kind"], one.get("metadata", {}).get("name")): one for one in yaml.safe_load_all(path.read_text())
-        }
+    deploy, found = ROOT / "serving" / "deploy", {}
+    manifests = {path.name: path.read_text() for path in (deploy / "kubernetes").glob("*.yaml")}
+    for text in manifests.values():
+        found |= {(one["kind"], one.get("metadata", {}).get("name")): one for one in yaml.safe_load_all(text)}
     pods = found["Deployment", "films"]["spec"]
     assert found["HorizontalPodAutoscaler", "films"]["spec"]["scaleTargetRef"]["name"] == "films"
     ports = {port["name"] for port in pods["template"]["spec"]["containers"][0]["ports"]}
@@ -117,10 +109,8 @@ def test_the_manifests_name_each_other():
         assert service["selector"] == pods["selector"]["matchLabels"] == pods["template"]["metadata"]["labels"]
         assert {port["targetPort"] for port in service["ports"]} <= ports
     listed = found["Kustomization", None]["resources"]
-    assert {*listed, "kustomization.yaml"} == {
-        path.name for path in (ROOT / "serving" / "deploy" / "kubernetes").glob("*.yaml")
-    }
-    compose = yaml.safe_load((ROOT / "serving" / "deploy" / "compose.yaml").read_text())["services"]["serving"]
+    assert {*listed, "kustomization.yaml"} == set(manifests)
+    compose = yaml.safe_load((deploy / "compose.yaml").read_text())["services"]["serving"]
     [config] = [volume.split(":")[0] for volume in compose["volumes"] if ":/config" in volume]
     assert (ROOT / config / "models.config").is_file()  # its paths begin at the root of a clone
     assert compose["image"] == pods["template"]["spec"]["containers"][0]["image"]

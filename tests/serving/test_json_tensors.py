@@ -35,8 +35,8 @@ def test_nested_lists_have_their_natural_shape(value, dtype, shape):
 
 @pytest.mark.parametrize(
     ("value", "dtype"),
-    [([1, [2]], INT), ([[1, 2], [3]], INT), ([[1], []], INT), ({"a": 1}, INT), ([1], BOOL), ([True], INT), ([1.0], INT),
-     ([2**63], INT), ([1, 2**63], INT), (["1"], FLOAT), ([1e39], FLOAT), ([None], FLOAT), ([10**400], FLOAT)],
+    [([1, [2]], INT), ([[1, 2], [3]], INT), ([[1], []], INT), ([1], BOOL), ([True], INT), ([1.0], INT),
+     ([2**63], INT), (["1"], FLOAT), ([1e39], FLOAT), ([None], FLOAT), ([10**400], FLOAT)],
 )  # fmt: skip
 def test_ragged_lists_and_values_of_another_type_or_range_are_refused(value, dtype):
     with pytest.raises(ServingError, match="Input x"):
@@ -49,17 +49,13 @@ def test_ragged_lists_and_values_of_another_type_or_range_are_refused(value, dty
         (TEXTS, [""] * 2000, "has 2000 rows; this server takes at most 1024"),
         (TEXTS, [[[""]]], r"has shape \[1, 1, 1\], expected \[\?\]"),
         (ENDINGS, [[], []], r"has shape \[2, 0\], expected \[\?,\?\]"),
+        (Array(FLOAT, None), np.array([1e39]), "outside the range of float32"),
         (ENDINGS, [[""] * 600_000], "describe arrays of 4800000 bytes; this server takes at most 4194304"),
     ],
 )
-def test_lists_are_refused_by_their_sizes(wanted, value, message):
+def test_lists_and_arrays_are_refused_by_their_sizes(wanted, value, message):
     with pytest.raises(ServingError, match=message):
         request_inputs.as_array("x", value, wanted, Limits())
-
-
-def test_an_array_of_larger_numbers_than_the_signature_takes_is_refused():
-    with pytest.raises(ServingError, match="outside the range of float32"):
-        request_inputs.as_array("x", np.array([1e39]), Array(FLOAT, None), Limits())
 
 
 def test_a_row_of_many_keys_is_quoted_without_being_read():

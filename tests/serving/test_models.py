@@ -19,23 +19,19 @@ def toy(tmp_path):
     return tmp_path / "toy"
 
 
-@pytest.mark.parametrize("number", [2, 10, 2**63 - 1])
-def test_the_highest_version_is_served(toy, number):
+def test_the_highest_version_that_a_client_could_ask_for_and_that_is_whole_is_served(toy):
     write_model(toy.parent, 3)
-    (toy.parent / "3").rename(toy / str(number))
+    (toy.parent / "3").rename(toy / "10")  # 9 by its letters is higher
+    (toy / "1").rename(toy / "9")
+    for other in (str(2**63), "11", "copy"):
+        (toy / other).mkdir()
+    (toy / str(2**63) / "saved_model.pb").touch()
+    assert highest_version(toy) == (10, toy / "10")
     with running(toy) as server:
         (status,) = server.json("/v1/models/toy")["model_version_status"]
-        assert (status["version"], status["state"]) == (str(number), "AVAILABLE")
-        assert server.json(f"/v1/models/toy/versions/{number}:predict", BODY)["predictions"][0]["version"] == 3
-        assert server.ask("/v1/models/toy/versions/1:predict", BODY)[0] == 404
-
-
-def test_versions_that_no_client_could_ask_for_or_that_are_being_written_are_left_out(toy):
-    write_model(toy.parent, 3)
-    (toy.parent / "3").rename(toy / str(2**63))
-    (toy / "2").mkdir()
-    (toy / "copy").mkdir()
-    assert highest_version(toy) == (1, toy / "1")
+        assert (status["version"], status["state"]) == ("10", "AVAILABLE")
+        assert server.json("/v1/models/toy/versions/10:predict", BODY)["predictions"][0]["version"] == 3
+        assert server.ask("/v1/models/toy/versions/9:predict", BODY)[0] == 404
 
 
 def test_models_are_described_with_signatures_and_the_config_beside_them(toy):
@@ -47,15 +43,9 @@ def test_models_are_described_with_signatures_and_the_config_beside_them(toy):
         assert set(model.signatures["serving_default"].outputs) == {"length", "version"}
 
 
-def test_a_saved_model_without_a_version_directory_is_version_1(tmp_path):
-    write_model(tmp_path, 2)
-    with running(tmp_path / "2") as server:
-        assert server.json("/v1/models/toy")["model_version_status"][0]["version"] == "1"
-        assert server.json("/v1/models/toy:predict", BODY)["predictions"][0]["version"] == 2
-
-
-def damage_graph(version):
-    (version / "saved_model.pb").write_bytes(b"\x0a\xff damaged")
+def test_a_saved_model_without_a_version_directory_is_version_1(toy):
+    servable = load(ServedModel("toy", str(toy / "1")), SessionOptions())
+    assert servable.version == 1 and servable.signatures
 
 
 def damage_weights(version):
@@ -63,10 +53,9 @@ def damage_weights(version):
     data.write_bytes(data.read_bytes()[:-3])
 
 
-@pytest.mark.parametrize("damage", [damage_graph, damage_weights])
-def test_a_damaged_model_ends_the_start_with_its_place(toy, damage):
-    damage(toy / "1")
-    with pytest.raises(ValueError, match=r"toy could not be loaded as model toy: .+"):
+def test_a_damaged_model_ends_the_start_with_its_place(toy):
+    damage_weights(toy / "1")
+    with pytest.raises(ValueError, match="toy could not be loaded as model toy"):
         RunningServer([ServedModel("toy", str(toy))])
 
 
@@ -82,11 +71,6 @@ def test_a_damaged_model_keeps_no_other_from_being_served(toy, tmp_path):
             assert status == 404 and "could not be loaded as model broken" in error
     finally:
         server.stop()
-
-
-def test_a_directory_without_a_model_says_what_is_expected(tmp_path):
-    with pytest.raises(ValueError, match=r"could not be loaded as model toy: expected saved_model\.pb, openvino"):
-        RunningServer([ServedModel("toy", str(tmp_path))])
 
 
 def test_texts_of_two_lengths_warm_each_signature_that_takes_texts(toy):

@@ -113,6 +113,7 @@ def closes_in_time(connection):
     return time.monotonic() - began < 5 * SLOW
 
 
+@pytest.mark.full
 def test_a_tls_handshake_that_never_ends_is_cut_off(proxy):
     with socket.create_connection(("127.0.0.1", proxy[0]), timeout=20) as connection:
         assert closes_in_time(connection)
@@ -121,6 +122,7 @@ def test_a_tls_handshake_that_never_ends_is_cut_off(proxy):
 HEAD = f"POST {PREDICT} HTTP/1.1\r\nx-api-key: KEY\r\nHost: localhost\r\nContent-Length: "
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sent", ["", HEAD[:40], HEAD + "9\r\n\r\n{"], ids=["nothing", "headers", "body"])
 def test_a_request_that_does_not_end_is_cut_off(proxy, sent):
     with connected(proxy) as connection:
@@ -128,6 +130,7 @@ def test_a_request_that_does_not_end_is_cut_off(proxy, sent):
         assert closes_in_time(connection)
 
 
+@pytest.mark.full
 def test_a_client_that_does_not_read_its_answer_is_dropped(proxy):
     body = json.dumps({"signature_name": "echo", "instances": ["a" * 2**20] * 3})
     head = f"{HEAD}{len(body)}\r\n\r\n"
@@ -143,6 +146,7 @@ def test_a_client_that_does_not_read_its_answer_is_dropped(proxy):
     assert size < 3 * 2**20, "was sent after all"
 
 
+@pytest.mark.full
 def test_many_slow_connections_keep_nobody_from_asking_after_its_health(proxy):
     with contextlib.ExitStack() as held:
         for _ in range(520):

@@ -36,12 +36,9 @@ def test_rows_are_answered_by_rows_with_the_names_of_the_outputs(server):
     assert answer == {"predictions": [{"length": 7, "version": 7}, {"length": 3, "version": 7}]}
 
 
-def test_columns_are_answered_by_columns(server):
+def test_columns_are_answered_by_columns_and_a_single_output_without_its_name(server):
     for inputs in (["the cat", "sat"], {"text": ["the cat", "sat"]}):
         assert server.json(PREDICT, {"inputs": inputs}) == {"outputs": {"length": [7, 3], "version": [7, 7]}}
-
-
-def test_a_single_output_stands_without_its_name(server):
     assert server.json(PREDICT, {"signature_name": "echo", "instances": ["é"]}) == {"predictions": ["é"]}
     assert server.json(PREDICT, {"signature_name": "echo", "inputs": {"text": ["é"]}}) == {"outputs": ["é"]}
 
@@ -60,16 +57,12 @@ def test_strings_of_outputs_named_bytes_and_those_that_are_no_text_are_in_base64
     assert server.json(PREDICT, {"signature_name": "echo", "instances": [damaged]}) == {"predictions": [damaged]}
 
 
-def test_a_version_is_named_by_its_number(server):
+def test_a_version_is_named_by_its_number_and_the_status_is_the_one_of_tensorflow_serving(server):
     answer = server.json("/v1/models/toy/versions/7:predict", {"instances": ["cat"]})
     assert answer == {"predictions": [{"length": 3, "version": 7}]}
-    assert server.json("/v1/models/toy/versions/7")["model_version_status"][0]["version"] == "7"
-
-
-def test_the_status_is_the_one_of_tensorflow_serving(server):
     ok = {"error_code": "OK", "error_message": ""}
     expected = {"model_version_status": [{"version": "7", "state": "AVAILABLE", "status": ok}]}
-    assert server.json("/v1/models/toy") == expected
+    assert server.json("/v1/models/toy") == server.json("/v1/models/toy/versions/7") == expected
 
 
 def test_the_metadata_hold_the_signatures(server):
@@ -84,35 +77,26 @@ def test_the_metadata_hold_the_signatures(server):
     ("body", "message"),
     [
         (b"", "JSON Parse error"),
-        (b"instances = [1]", "JSON Parse error"),
-        (b'{"instances": ["\xff"]}', "JSON Parse error"),
         (b'{"instances": ["\\ud800"]}', "JSON Parse error"),
         (b"[" * 4000, "JSON Parse error"),
         (b"[NaN" * 1200, "JSON Parse error"),
         (b"[1]", "Is not object"),
-        ({}, "one of the keys"),
         ({"instances": ["a"], "inputs": ["a"]}, "one of the keys"),
         ({"instances": []}, "a list with rows"),
-        ({"instances": "text"}, "a list with rows"),
-        ({"instances": [1]}, "takes strings; the request has 1"),
-        ({"instances": [None]}, "takes strings; the request has null"),
-        ({"instances": [["a"]]}, r"has shape [1, 1], expected [?]"),
-        ({"instances": ["a", ["b"]]}, "takes strings; the request has ['b']"),
-        ({"instances": [["a"], "b"]}, "takes strings; the request has ['a']"),
-        ({"instances": [{"b64": "?"}]}, "takes strings; the request has {"),
-        ({"instances": [{"other": "a"}]}, "signature serving_default takes text"),
+        ({"instances": [None]}, "takes strings"),
+        ({"instances": [["a"]]}, "has shape [1, 1]"),
+        ({"instances": ["a", ["b"]]}, "takes strings"),
+        ({"instances": [{"b64": "?"}]}, "takes strings"),
+        ({"instances": [{"other": "a"}]}, "takes text"),
         ({"instances": ["a"], "signature_name": 3}, "not found in signature def"),
         ({"instances": ["a"], "signature_name": "no"}, "not found in signature def: model toy has add, echo"),
-        ({"inputs": {"wrong": ["a"]}}, "has the inputs wrong; signature serving_default takes text"),
-        ({"inputs": {"text": "a"}}, "has shape [], expected [?]"),
-        ({"signature_name": "add", "instances": ["a"]}, "signature add takes more, numbers"),
+        ({"inputs": {"wrong": ["a"]}}, "takes text"),
+        ({"inputs": {"text": "a"}}, "has shape []"),
         ({"signature_name": "add", "instances": [{"numbers": [1], "more": 1}]}, "expected [?,2]"),
-        ({"signature_name": "add", "instances": [{"numbers": [1, True], "more": 1}]}, "takes float32"),
         ({"signature_name": "add", "instances": [{"numbers": [1, 1e39], "more": 1}]}, "outside the range of float32"),
         ({"signature_name": "add", "instances": [{"numbers": [1, 2], "more": 1.5}]}, "takes int32"),
-        ({"signature_name": "add", "instances": [{"numbers": [1, 2], "more": 2**31}]}, "outside the range of int32"),
-        ({"instances": ["a"] * 41}, "takes at most 40 (option --max_rows)"),
-        ({"instances": ["a" * 51]}, "takes at most 50 (option --max_text_bytes)"),
+        ({"instances": ["a"] * 41}, "--max_rows"),
+        ({"instances": ["a" * 51]}, "--max_text_bytes"),
         ({"instances": ["boom"]}, "boom is refused"),
     ],
 )
@@ -124,15 +108,13 @@ def test_a_wrong_request_is_refused_with_400_and_the_reason(server, body, messag
 @pytest.mark.parametrize(
     ("method", "path", "status", "message"),
     [
-        ("POST", "/v1/models/no:predict", 404, "Servable not found for request: Latest(no)"),
+        ("POST", "/v1/models/no:predict", 404, "Latest(no)"),
         ("POST", "/v1/models/toy/versions/8:predict", 404, "Specific(toy, 8)"),
-        ("POST", "/v1/models/toy/labels/no:predict", 400, "Malformed request: POST"),
-        ("POST", f"/v1/models/toy/versions/{2**64}:predict", 404, f"Specific(toy, {2**64})"),
+        ("POST", "/v1/models/toy/labels/no:predict", 400, "Malformed request"),
         ("GET", f"/v1/models/toy/versions/{2**64}", 404, f"Specific(toy, {2**64})"),
-        ("POST", "/v1/models/toy:frobnicate", 400, "Malformed request: POST"),
-        ("GET", "/v1/models/toy:predict", 400, 'a POST with a body such as {"instances": ["a text"]}'),
-        ("GET", "/v1/models", 400, "models answer at /v1/models/NAME"),
-        ("GET", "/v1/models/no", 404, "no"),
+        ("POST", "/v1/models/toy:frobnicate", 400, "Malformed request"),
+        ("GET", "/v1/models/toy:predict", 400, "a POST with a body"),
+        ("GET", "/v1/models", 400, "/v1/models/NAME"),
         ("GET", "/elsewhere", 404, "Malformed request"),
         ("DELETE", "/v1/models/toy", 405, "Malformed request"),
     ],
@@ -162,7 +144,7 @@ def test_what_the_model_has_no_memory_for_is_refused_with_413_and_not_asked_for_
 
 def test_the_time_of_a_request_holds_for_its_warnings(tmp_path, monkeypatch):
     write_model(tmp_path)
-    with running(tmp_path, request_seconds=1) as server:
+    with running(tmp_path, request_seconds=0.3) as server:
         ended = threading.Event()
         checks = server.server.models.find("toy").text_checks
         monkeypatch.setattr(checks, "warnings", lambda *asked: [f"waited {ended.wait(10)}"])
@@ -178,10 +160,7 @@ def test_health_readiness_and_metrics_are_open(server):
         page = server.ask(path)[1].decode()
         assert 'keras_bert_requests_total{method="predict",model="toy",protocol="rest",status="200"}' in page
         assert "keras_bert_batch_rows_bucket" in page
-
-
-def test_names_that_clients_invent_do_not_become_labels_of_metrics(server):
-    server.error("/v1/models/invented:predict", {"instances": ["a"]})
+    server.error("/v1/models/invented:predict", {"instances": ["a"]})  # names of clients are no labels
     assert b"invented" not in server.ask("/metrics")[1]
 
 
@@ -191,21 +170,17 @@ def test_names_that_clients_invent_do_not_become_labels_of_metrics(server):
         ({}, 200),
         ({"Host": "localhost"}, 200),
         ({"Host": "[::1]:8501"}, 200),
-        ({"Host": "evil.example"}, 403),
         ({"Host": "127.0.0.1.evil.example"}, 403),
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Host": "[zz]:80"}, 400),
+        ({"Origin": "http://["}, 400),
     ],
 )
 def test_a_page_from_elsewhere_cannot_ask_a_server_of_this_machine(server, headers, status):
     """Neither by a name that was made to point here, nor by a form or script that a browser sends here."""
     assert server.ask(PREDICT, {"instances": ["cat"]}, **headers)[0] == status
-
-
-@pytest.mark.parametrize("headers", [{"Host": "["}, {"Host": "[zz]:80"}, {"Origin": "http://["}])
-def test_a_header_that_is_no_address_is_refused_with_400(server, headers):
-    status, body = server.ask("/healthz", **headers)
-    assert status == 400 and "is no address" in json.loads(body)["error"]
+    assert server.ask(PREDICT, {"instances": ["cat"]}, Origin=server.address)[0] == 200  # its own page
 
 
 def test_a_probe_need_not_name_the_host(server):
@@ -217,8 +192,7 @@ def test_a_probe_need_not_name_the_host(server):
 
 
 def test_a_byte_order_mark_is_read_over(server):
-    body = json.dumps({"instances": ["cat"]}).encode()
-    assert server.json(PREDICT, b"\xef\xbb\xbf" + body)["predictions"][0]["length"] == 3
+    assert server.json(PREDICT, b'\xef\xbb\xbf{"instances": ["cat"]}')["predictions"][0]["length"] == 3
 
 
 def test_a_log_that_nobody_reads_holds_nobody_up(server):
@@ -229,12 +203,8 @@ def test_a_log_that_nobody_reads_holds_nobody_up(server):
         writer.start()
         writer.join(20)
         assert not writer.is_alive() and server.ask(PREDICT, {"instances": ["cat"]})[0] == 200
-        (lost,) = [
-            line
-            for line in server.ask("/metrics")[1].splitlines()
-            if line.startswith(b"keras_bert_log_lines_lost_total")
-        ]
-        assert 1900 < float(lost.split()[1]) < 2000  # 1000 wait, and a pipe holds some
+        lost = server.ask("/metrics")[1].partition(b"\nkeras_bert_log_lines_lost_total ")[2].split()[0]
+        assert 1900 < float(lost) < 2000  # 1000 wait, and a pipe holds some
     finally:
         log._stream = stream
         os.close(reading)
@@ -274,15 +244,6 @@ def test_a_proxy_may_make_a_server_of_this_machine_known_by_another_name(tmp_pat
             ("evil.example", "https://evil.example", 403),
         ):
             assert server.ask(PREDICT, {"instances": ["cat"]}, Host=host, Origin=origin)[0] == status
-
-
-def test_the_own_page_of_the_server_may_ask(server):
-    assert server.ask(PREDICT, {"instances": ["cat"]}, Origin=server.address)[0] == 200
-
-
-def test_half_of_a_surrogate_pair_is_refused_with_its_place(server):
-    status, message = server.error(PREDICT, b'{"instances": ["a\\ud800"], "unused": NaN}')
-    assert status == 400 and "position 1: surrogates not allowed" in message
 
 
 @pytest.mark.parametrize("where", ["model", "signature", "label"])

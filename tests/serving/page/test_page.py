@@ -11,13 +11,14 @@ import urllib.request
 
 import pytest
 from served_stand_in import StandIn
-from tiers import on
+from tiers import full_but, on
 
 uvicorn = pytest.importorskip("uvicorn", reason="the server needs pip install 'keras_bert_impl[serving]'")
 
 from keras_bert_serving.page import application as page  # noqa: E402
 
 pytestmark = on("tensorflow")
+in_full = pytest.mark.full
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HERE = "http://127.0.0.1:"
@@ -76,20 +77,15 @@ def without_failure(running):
     running.served.asked.clear()
 
 
-def test_an_answer_comes_with_the_same_request_to_the_rest_interface(running):
+def test_an_answer_comes_with_the_same_request_to_the_rest_interface_and_tells_what_was_cut(running):
+    running.served.longest = 8
     status, content = running.ask(task="classify", model="moods", fields={"text": "fine", "text_pair": ""})
-    assert status == 200
+    assert status == 200 and content["cut_to"] == 8
     assert content["answer"]["chosen"] == ["good"]
     assert content["request"] == {
         "path": "v1/models/moods:predict",
         "body": {"signature_name": "serving_default", "inputs": {"text": ["fine"]}},
     }
-
-
-def test_a_text_that_was_cut_is_reported_with_the_tokens_that_were_read(running):
-    fields = {"text": "a b c d e f g", "text_pair": ""}
-    running.served.longest = 8
-    assert running.ask(task="classify", model="moods", fields=fields)[1]["cut_to"] == 8
 
 
 def test_a_field_that_is_wrong_is_named(running):
@@ -100,23 +96,18 @@ def test_a_field_that_is_wrong_is_named(running):
 
 def test_a_task_of_another_model_is_refused(running):
     status, content = running.ask(task="answer", model="moods", fields={"question": "Who?", "context": "I."})
-    assert status == 404
-    assert content["error"] == "No model 'moods' with the task 'answer' is served any more."
+    assert status == 404 and "moods" in content["error"]
 
 
-def test_a_busy_server_says_so(running):
+def test_a_busy_server_says_so_and_an_unforeseen_failure_tells_nothing_of_other_requests(running):
     running.served.failure = Busy("The queue is full.")
     assert running.ask(task="rate", model="stars", fields={"text": "a"}) == (429, {"error": "The queue is full."})
-
-
-def test_an_unforeseen_failure_tells_nothing_of_other_requests(running):
     running.served.failure = RuntimeError("secret text")
     status, content = running.ask(task="rate", model="stars", fields={"text": "a"})
-    assert status == 500
-    assert "secret" not in content["error"]
+    assert status == 500 and "secret" not in content["error"]
 
 
-@pytest.mark.parametrize("body", [{}, {"task": "rate", "model": "stars", "fields": []}, [1]])
+@pytest.mark.parametrize("body", [{"task": "rate", "model": "stars", "fields": []}, [1]])
 def test_a_request_of_another_form_is_refused(running, body):
     request = urllib.request.Request(f"{running.address}page/ask", json.dumps(body).encode())
     with pytest.raises(urllib.error.HTTPError, match="400"):
@@ -178,7 +169,7 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("task", ASKED)
+@pytest.mark.parametrize("task", full_but(ASKED, "fill-mask"))
 def test_a_task_is_asked_and_answered(tab, running, task):
     fields, summary, shown_in, shown = ASKED[task]
     tab.goto(f"{running.address}#task={task}")
@@ -190,14 +181,16 @@ def test_a_task_is_asked_and_answered(tab, running, task):
     assert tab.locator(shown_in).first.inner_text() == shown
 
 
-@pytest.mark.parametrize(("count", "shown"), [(1, "1 model is still"), (2, "2 models are still"), (0, None)])
-def test_models_that_are_still_being_loaded_are_counted(tab, running, count, shown):
-    running.served.loading = count
-    tab.goto(running.address)
-    tab.wait_for_selector("#task:not([hidden])")
-    assert tab.is_visible("#loading") == bool(count) and (shown or "") in tab.inner_text("#loading")
+@in_full
+def test_models_that_are_still_being_loaded_are_counted(tab, running):
+    for count, shown in ((1, "1 model is still"), (2, "2 models are still"), (0, "")):
+        running.served.loading = count
+        tab.goto(f"{running.address}?{count}")
+        tab.wait_for_selector("#task:not([hidden])")
+        assert tab.is_visible("#loading") == bool(count) and shown in tab.inner_text("#loading")
 
 
+@in_full
 def test_a_page_that_is_opened_before_any_model_is_loaded_waits_for_one(tab, running):
     running.served.loading, models = 1, running.served.models
     running.served.models = []
@@ -210,19 +203,24 @@ def test_a_page_that_is_opened_before_any_model_is_loaded_waits_for_one(tab, run
     assert not tab.is_visible("#loading")
 
 
+def in_a_new_tab(browser, tab, selector):
+    other = browser.new_page()
+    other.goto(tab.url)
+    other.wait_for_selector(selector)
+    return other
+
+
+@in_full
 def test_the_address_holds_what_was_asked(tab, browser, running):
     tab.goto(f"{running.address}#task=answer")
     tab.fill("#field-question", "When & why?")
     tab.fill("#field-context", PASSAGE)
     tab.keyboard.press("Control+Enter")
     tab.wait_for_selector("mark")
-    other = browser.new_page()
-    other.goto(tab.url)
-    other.wait_for_selector("mark")
-    assert other.input_value("#field-question") == "When & why?"
-    other.close()
+    assert in_a_new_tab(browser, tab, "mark").input_value("#field-question") == "When & why?"
 
 
+@in_full
 def test_back_shows_what_was_asked_before(tab, running):
     tab.goto(f"{running.address}#task=rate&text=first")
     tab.wait_for_selector("#result:not([hidden])")
@@ -233,6 +231,7 @@ def test_back_shows_what_was_asked_before(tab, running):
     tab.wait_for_function("document.getElementById('field-text').value === 'first'")
 
 
+@in_full
 def test_an_example_is_asked_with_one_click(tab, running):
     tab.goto(f"{running.address}#task=answer")
     tab.click("text=When was the bridge opened?")
@@ -240,6 +239,7 @@ def test_an_example_is_asked_with_one_click(tab, running):
     assert running.served.asked[0][2]["question"] == ["When was the bridge opened?"]
 
 
+@in_full
 def test_everything_is_reached_with_the_keyboard_alone(tab, running):
     tab.goto(f"{running.address}#task=fill-mask")
     tab.wait_for_selector("#task:not([hidden])")
@@ -251,6 +251,7 @@ def test_everything_is_reached_with_the_keyboard_alone(tab, running):
         assert name in reached
 
 
+@in_full
 def test_an_empty_field_is_marked_and_gets_the_focus(tab, running):
     tab.goto(f"{running.address}#task=answer")
     tab.fill("#field-question", "When?")
@@ -269,26 +270,19 @@ def test_markup_in_a_text_stays_text(tab, running):
     assert "<img src=x" in tab.inner_text(".passage")
 
 
-def test_a_head_of_the_attention_is_chosen(tab, running):
-    tab.goto(f"{running.address}#task=attention&text=a+b")
-    tab.select_option("select >> nth=0", "1")
-    tab.click(".token >> nth=2")
-    assert tab.inner_text(".attention-spoken") == "“b” looks most at “a” 75 %, “[SEP]” 25 %."
-
-
-def test_the_address_holds_the_head_that_was_chosen(tab, browser, running):
+@in_full
+def test_a_head_of_the_attention_is_chosen_and_held_by_the_address(tab, browser, running):
     tab.goto(f"{running.address}#task=attention&text=a+b")
     tab.select_option("select >> nth=0", "1")
     tab.select_option("select >> nth=1", "2")
     tab.click(".token >> nth=2")
-    other = browser.new_page()
-    other.goto(tab.url)
-    other.wait_for_selector(".token[aria-pressed=true]")
+    assert tab.inner_text(".attention-spoken") == "“b” looks most at “a” 75 %, “[SEP]” 25 %."
+    other = in_a_new_tab(browser, tab, ".token[aria-pressed=true]")
     assert other.inner_text(".token[aria-pressed=true]") == "b"
     assert [other.input_value(f"select >> nth={place}") for place in (0, 1)] == ["1", "2"]
-    other.close()
 
 
+@in_full
 def test_a_server_that_is_away_is_reported_and_can_be_asked_again(tab):
     server = Running()
     tab.goto(f"{server.address}#task=rate")
@@ -301,6 +295,7 @@ def test_a_server_that_is_away_is_reported_and_can_be_asked_again(tab):
     assert tab.input_value("#field-text") == "fine"
 
 
+@in_full
 def test_a_text_that_was_cut_is_told_below_the_answer(tab, running):
     running.served.longest = 8
     tab.goto(f"{running.address}#task=classify&text=fine")
@@ -311,6 +306,7 @@ def test_a_text_that_was_cut_is_told_below_the_answer(tab, running):
     tab.wait_for_selector(".notice", state="detached")
 
 
+@in_full
 @pytest.mark.parametrize("then", ["ask again", "another task"])
 def test_the_message_about_a_failure_goes_with_the_next_step(tab, running, then):
     running.served.failure = Busy("The queue is full.")
@@ -320,17 +316,10 @@ def test_the_message_about_a_failure_goes_with_the_next_step(tab, running, then)
     tab.click(".problem button" if then == "ask again" else "[data-task=compare]")
     tab.wait_for_selector(".problem", state="detached")
     assert tab.is_visible("#result") == (then == "ask again")
+    assert tab.text_content("#spoken") == ("The model says 3.142." if then == "ask again" else "")
 
 
-def test_the_spoken_answer_goes_with_its_task(tab, running):
-    tab.goto(f"{running.address}#task=rate&text=fine")
-    tab.wait_for_selector("#result:not([hidden])")
-    assert tab.inner_text("#spoken") == "The model says 3.142."
-    tab.click("[data-task=compare]")
-    tab.wait_for_selector("#field-sentences")
-    assert tab.text_content("#spoken") == ""
-
-
+@in_full
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_nothing_and_no_page_is_wider_than_the_screen(browser, running, width, scheme):

@@ -206,8 +206,3 @@ def test_beam_knows_every_flag_in_the_guide(caplog):
     assert "unparseable" not in caplog.text
     PipelineOptions(["--flink_slots=2"]).get_all_options()
     assert "unparseable" in caplog.text
-
-
-def test_flags_may_be_quoted():
-    flags = beam_jobs.pipeline_flags("SparkRunner", "--setup_file './my folder/setup.py'")
-    assert flags == ["--runner=SparkRunner", "--setup_file", "./my folder/setup.py"]

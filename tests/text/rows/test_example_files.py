@@ -5,7 +5,6 @@ from made_text import ragged
 from tiers import on
 
 from keras_bert_impl.preprocessing.graphs.example_parsing import parse_masked_examples, parse_unmasked_examples
-from keras_bert_impl.text.rows import numpy_parsing
 from keras_bert_impl.text.rows.example_writing import write_masked_examples, write_unmasked_examples
 from keras_bert_impl.text.rows.ragged import Ragged, take
 from keras_bert_impl.text.rows.serialized_rows import parse_rows, serialize_rows
@@ -20,8 +19,6 @@ ROWS = {
     "next_sentence_labels": np.array([0, 1, 1], np.int32),
     "example_index": np.array([5, 2**40, 7], np.int64),
 }
-
-FIRST = {name: values for name, values in ROWS.items() if name != "token_ids"}
 
 # The same examples, as they are read.
 UNMASKED = {
@@ -53,11 +50,6 @@ def assert_rows_equal(rows, expected):
 def test_masked_examples_come_back(tmp_path):
     assert write_masked_examples(tmp_path / "shard", [MASKED]) == 3
     assert_rows_equal(parse_masked_examples(records(tmp_path / "shard"), LENGTH, PREDICTIONS), MASKED)
-
-
-def test_unmasked_examples_come_back(tmp_path):
-    assert write_unmasked_examples(tmp_path / "shard", [ROWS]) == 3
-    assert_rows_equal(parse_unmasked_examples(records(tmp_path / "shard"), LENGTH), UNMASKED)
 
 
 def test_google_reads_masked_examples(tmp_path):
@@ -115,12 +107,6 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
     assert_rows_equal(parse_unmasked_examples(records(tmp_path / "shard"), LENGTH), UNMASKED)
 
 
-def test_same_rows_give_the_same_bytes(tmp_path):
-    for name in ("1", "2"):
-        write_masked_examples(tmp_path / name, [MASKED])
-    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
-
-
 def test_rows_are_serialized_as_protocol_buffers_does():
     generator = np.random.default_rng(0)
     columns = {
@@ -176,8 +162,3 @@ def test_features_of_another_program_are_parsed_in_any_order():
 def test_records_of_another_kind_are_refused(record):
     with pytest.raises(ValueError, match=r"other records than tf\.train\.Example"):
         parse_rows([record])
-
-
-def test_rows_that_are_too_long_are_refused_in_numpy(tmp_path):
-    with pytest.raises(ValueError, match="A row has 7 tokens, more than 5: read the rows with the sequence_length"):
-        numpy_parsing.unmasked_rows(parse_rows(serialize_rows({"input_ids": ROWS["token_ids"], **FIRST})), 5)

@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 from made_text import TOKENIZER, tokens
-from tiers import full_but, on
+from tiers import full_but, on, once
 
 from keras_bert_impl.preprocessing.graphs import tf_data
 from keras_bert_impl.preprocessing.graphs.tf_data import read_training_data
@@ -20,7 +20,7 @@ from keras_bert_impl.text.rows.pretraining_rows import write_rows
 from keras_bert_impl.text.rows.record_files import DamagedRecords
 from keras_bert_impl.text.tokenizers.row_template import XLNET_ROWS
 
-pytestmark = on("tensorflow")
+pytestmark = once
 
 SHAPE = {"sequence_length": 32, "predictions_per_sequence": 5}
 FORMATS = {
@@ -58,9 +58,10 @@ def written(request, tmp_path_factory):
     return paths, options
 
 
-def of_formats(*first):
-    """Parametrizes a test by the formats, of which only the first are read by `make test`."""
-    return pytest.mark.parametrize("written", full_but(FORMATS, *first), indirect=True, scope="module")
+def of_formats(*formats):
+    """A test of TensorFlow by formats."""
+    by_format = pytest.mark.parametrize("written", formats, indirect=True, scope="module")
+    return lambda test: on("tensorflow")(by_format(test))
 
 
 def assert_same_bytes(paths, count, batch_size=4, **options):
@@ -80,18 +81,19 @@ def assert_same_bytes(paths, count, batch_size=4, **options):
 
 
 # Masks of the other units are compared by themselves, in test_masking.py.
-@of_formats("dynamic", "span", "static", "packed", "right_to_left_packed")
+@of_formats(*full_but(FORMATS, "static", "right_to_left_packed"))
 def test_epochs_are_those_of_tf_data(written):
-    """Three epochs or so: their orders and their masks."""
+    """Two epochs or so: their orders and their masks."""
     paths, options = written
-    assert assert_same_bytes(paths, 40, seed=5, **options) == 40
+    assert assert_same_bytes(paths, 25, seed=5, **options) == 25
 
 
 @of_formats("dynamic")
+@pytest.mark.full
 def test_a_run_goes_on_where_tf_data_would(written):
     paths, options = written
-    for start_step in (1, 9, 23, 1000):
-        assert_same_bytes(paths, 5, start_step=start_step, **options)
+    for start_step in (9, 100):
+        assert_same_bytes(paths, 3, start_step=start_step, **options)
 
 
 @of_formats("phrase_packed")
@@ -100,24 +102,21 @@ def test_windows_smaller_than_the_files_and_few_open_files_give_the_same_order(w
     for module in (numpy_data, tf_data):
         monkeypatch.setattr(module, "WINDOW", 13)
         monkeypatch.setattr(module, "OPEN_FILES", 2)
-    for start_step in (0, 7):
-        assert_same_bytes(paths, 30, start_step=start_step, batch_size=3, **options)
+    assert_same_bytes(paths, 30, start_step=7, batch_size=3, **options)
 
 
 @of_formats("packed")
 def test_rows_for_evaluation_are_those_of_tf_data(written):
     paths, options = written
-    for more in ({}, {"whole_batches": True}, {"most_rows": 7}, {"most_rows": 11, "whole_batches": True}):
+    for more in ({}, {"most_rows": 11, "whole_batches": True}):
         assert_same_bytes(paths, None, repeat=False, **options, **more)
 
 
 @of_formats("whole_word")
 def test_processes_read_the_parts_of_tf_data(written):
     paths, options = written
-    for more in ({}, {"streams": 2}, {"repeat": False, "whole_batches": True}):
-        for number in range(2):
-            assert_same_bytes(paths, 25, part=(number, 2), **options, **more)
-    assert_same_bytes(paths, 25, streams=2, **options)
+    for more in ({"streams": 2}, {"repeat": False, "whole_batches": True}):
+        assert_same_bytes(paths, 12, part=(1, 2), **options, **more)
 
 
 @pytest.fixture
@@ -181,7 +180,8 @@ def test_batches_that_are_given_up_are_not_waited_for():
     assert was_closed
 
 
-@pytest.mark.parametrize("options", [{}, {"packed": True}, {"static_masks": True}])
+@on("tensorflow")
+@pytest.mark.parametrize("options", full_but([{}, {"packed": True}, {"static_masks": True}], {"packed": True}))
 def test_cls_has_its_own_segment_in_rows_that_end_in_it(options, tmp_path):
     tokenizer, path = copy.copy(TOKENIZER), tmp_path / "rows"
     tokenizer.template = XLNET_ROWS

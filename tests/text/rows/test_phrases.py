@@ -3,10 +3,9 @@ import pytest
 from made_text import TOKENIZER as SMALL
 from made_text import lists, ragged, tokens
 from six_languages import SENTENCES
-from tiers import on
+from tiers import on, once
 
 from keras_bert_impl import WordPieceTokenizer
-from keras_bert_impl.preprocessing.graphs.tf_data import read_training_data
 from keras_bert_impl.text.rows import masking
 from keras_bert_impl.text.rows.numpy_data import TrainingBatches
 from keras_bert_impl.text.rows.phrases import MARK, MARKS, PhraseFinder, read_phrases
@@ -16,7 +15,7 @@ from keras_bert_impl.text.rows.sentence_ids import document_ids
 from keras_bert_impl.text.rows.serialized_rows import parse_rows
 from keras_bert_impl.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
-pytestmark = on("tensorflow")
+pytestmark = once
 
 TOKENIZER = WordPieceTokenizer([*SPECIAL_TOKENS, *"new york times ##er city the a , square".split()])
 
@@ -148,12 +147,22 @@ def test_rows_with_phrases_are_those_without_and_their_marks(tmp_path, options):
     assert goes_on == {"cat", "ran"}
 
 
-@pytest.mark.parametrize("read", [read_training_data, TrainingBatches])
 @pytest.mark.parametrize("packed", [False, True])
-def test_rows_without_phrases_are_not_masked_by_phrases(tmp_path, read, packed):
+def test_rows_without_phrases_are_not_masked_by_phrases(tmp_path, packed):
     write_rows(tmp_path / "rows", tokens(30), SMALL, packed=packed, **SHAPE)
-    with pytest.raises(Exception, match="The rows have no phrases to mask: prepare the data with --phrases"):
-        next(iter(read([tmp_path / "rows"], SMALL, batch_size=4, masking_unit="phrase", packed=packed, **SHAPE)))
+    options = {"batch_size": 4, "masking_unit": "phrase", "packed": packed}
+    with pytest.raises(ValueError, match="no phrases to mask"):
+        next(iter(TrainingBatches([tmp_path / "rows"], SMALL, **options, **SHAPE)))
+
+
+@on("tensorflow")
+@pytest.mark.full
+def test_rows_without_phrases_are_not_masked_by_phrases_in_tf_data(tmp_path):
+    from keras_bert_impl.preprocessing.graphs.tf_data import read_training_data
+
+    write_rows(tmp_path / "rows", tokens(30), SMALL, **SHAPE)
+    with pytest.raises(Exception, match="no phrases to mask"):
+        next(iter(read_training_data([tmp_path / "rows"], SMALL, batch_size=4, masking_unit="phrase", **SHAPE)))
 
 
 def test_static_masks_hide_whole_phrases_in_google_s_format(tmp_path):

@@ -99,13 +99,6 @@ def test_negative_and_large_seeds_are_accepted_and_differ():
     assert len({int(random_keys(STREAM, seed, 0)) for seed in seeds}) == len(seeds)
 
 
-def test_eager_and_dataset_map_agree():
-    index = np.arange(5)
-    mapped = tf.data.Dataset.from_tensor_slices(index).map(lambda i: uniforms(random_keys(STREAM, 1, 0, i), 3))
-    eager = uniforms(random_keys(STREAM, 1, 0, index), 3)
-    np.testing.assert_array_equal(list(mapped.as_numpy_iterator()), eager)
-
-
 def test_draws_in_numpy_are_the_same_bits():
     index, positions = np.array([0, 7, -3, 2**40, 2**63 - 1]), np.arange(9)
     for seed in (-1, 0, 2**62):

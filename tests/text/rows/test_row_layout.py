@@ -58,10 +58,6 @@ def test_truncation_at_random_repeats_and_is_another_one_for_each_seed_and_epoch
         assert (truncate_at_random(ranges, 20, seed, epoch, index) != kept).any()
 
 
-def test_rows_are_of_the_type_of_the_tokens():
-    assert lay_out(TOKENS, random_ranges(3), CLS, SEP)["token_ids"].values.dtype == np.int32
-
-
 @pytest.mark.parametrize("segments", [1, 2])
 def test_rows_are_laid_out_as_those_of_other_inputs(segments):
     ranges = random_ranges(50)[:, :segments]

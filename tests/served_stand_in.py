@@ -54,32 +54,25 @@ def fill(text):
     masks = min(text[0].count("[MASK]"), 2)  # a third one would lie beyond what the model reads
     tokens = [["cat", "dog", "##s"], ["mat", "sofa", "hat"]][:masks]
     probabilities = [[0.7, 0.2, 0.004], [0.999, 0.0006, 0.0004]][:masks]
-    array = np.array([[[word.encode() for word in row] for row in tokens]], object).reshape(1, masks, 3)
     return {
-        "tokens": array,
+        "tokens": np.array([[[word.encode() for word in row] for row in tokens]], object).reshape(1, masks, 3),
         "token_ids": np.zeros((1, masks, 3), int),
         "probabilities": np.array([probabilities], "float32").reshape(1, masks, 3),
     }
 
 
+def chosen(place, label, *probabilities):
+    array = np.array([probabilities], "float32")
+    names = {"class_id": np.array([place]), "label": strings([[label]])[0]}
+    return {"logits": array, "probabilities": array, **names}
+
+
 def classify(text):
-    probabilities = np.array([[0.1, 0.15, 0.75]], "float32")
-    return {
-        "logits": probabilities,
-        "probabilities": probabilities,
-        "class_id": np.array([2]),
-        "label": strings([["good"]])[0],
-    }
+    return chosen(2, "good", 0.1, 0.15, 0.75)
 
 
 def classify_pair(text, text_pair):
-    probabilities = np.array([[0.9, 0.06, 0.04]], "float32")
-    return {
-        "logits": probabilities,
-        "probabilities": probabilities,
-        "class_id": np.array([0]),
-        "label": strings([["bad"]])[0],
-    }
+    return chosen(0, "bad", 0.9, 0.06, 0.04)
 
 
 def rate(text):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import revealing_config
 from keras import ops
-from tiers import every_backend, once
+from tiers import every_backend, full_on, once, three_in_full
 
 import keras_bert_impl as kbi
 
@@ -62,8 +62,6 @@ def test_confusions_are_counted_by_label_and_prediction():
     (axis,) = figure.axes
     assert axis.images[0].get_array().tolist() == [[1, 1, 0], [0, 1, 0], [1, 0, 0]]  # rows are labels
     assert axis.get_title() == "4 examples, 50.0% right"
-    with pytest.raises(ValueError, match="'b' is none of the classes a"):
-        kbi.plots.confusion(["a", "b"], ["a", "a"], names=["a"])
 
 
 @once
@@ -76,24 +74,14 @@ def test_the_error_of_calibration_is_the_mean_distance_of_shares_from_probabilit
     assert axis.get_title().startswith("Probabilities are off by 10.0%")
     both = kbi.plots.reliability(labels, np.stack([1 - sure, sure], axis=1), bins=2).axes[0]
     assert lines_of(both)["20 examples"] == lines_of(axis)["20 examples"]
-    with pytest.raises(ValueError, match="`predict` gives logits"):
-        kbi.plots.reliability(labels, np.array([[2.0, -1.0]] * 20))
-    with pytest.raises(ValueError, match="NaN"):
-        kbi.plots.reliability([0, 1, 1], [0.2, float("nan"), 0.3])
-    with pytest.raises(ValueError, match="expected numbers from 0 to 1 for 20 examples"):
-        kbi.plots.reliability(labels + 1, sure)
+    for wrong in (np.array([[2.0, -1.0]] * 20), np.full(20, np.nan)):  # logits, and what is no number
+        with pytest.raises(ValueError):
+            kbi.plots.reliability(labels, wrong)
+    names, named = ["good", "bad"], np.array(["good", "bad"])[labels]  # not in the order of the alphabet
+    assert kbi.plots.reliability(named, sure, bins=2, names=names).axes[0].get_title() == axis.get_title()
     # Three of four are right where 0.6 was said.
     (axis,) = kbi.plots.reliability(np.array([1, 1, 1, 0]), np.array([0.6] * 4), bins=1).axes
     assert axis.get_title() == "Probabilities are off by 15.0%, not sure enough"
-
-
-@once
-def test_the_labels_of_reliability_may_be_names_in_the_order_of_the_probabilities():
-    sure, labels = np.array([0.6, 0.9, 0.2, 0.3]), np.array([1, 1, 1, 0])
-    expected = kbi.plots.reliability(labels, sure, bins=1).axes[0].get_title()
-    named = np.array(["good", "bad"])[labels]  # not in the order of the alphabet
-    for given in (named, named.tolist()):
-        assert kbi.plots.reliability(given, sure, bins=1, names=["good", "bad"]).axes[0].get_title() == expected
 
 
 @once
@@ -116,7 +104,7 @@ def test_vectors_are_placed_by_their_directions_of_most_variance():
     assert axis.get_title() == "50 vectors; the map shows 100% of how they differ"
 
 
-@every_backend
+@three_in_full
 def test_attention_is_that_of_the_model_and_its_tokens_are_named(classifier):
     figure = kbi.plots.attention(classifier, TEXT, layer=0, head=2)
     (axis,) = figure.axes
@@ -131,6 +119,7 @@ def test_attention_is_that_of_the_model_and_its_tokens_are_named(classifier):
 
 
 @every_backend
+@full_on("jax")
 def test_contributions_are_the_slopes_along_each_token(classifier, monkeypatch):
     """Gradient x input is how an output changes as the token's vector is stretched."""
     values, tokens, name = kbi.plots.contributions_of(classifier, TEXT)
@@ -156,5 +145,3 @@ def test_contributions_are_the_slopes_along_each_token(classifier, monkeypatch):
     assert [label.get_text() for axis in in_lines for label in axis.get_xticklabels()] == tokens and len(in_lines) == 2
     heights = [bar.get_height() for axis in in_lines for bar in axis.patches]
     np.testing.assert_allclose(heights, values / np.abs(values).max(), atol=1e-5)
-    with pytest.raises(ValueError, match="A TextEmbedder has no score of a class"):
-        kbi.plots.contributions(kbi.TextEmbedder(classifier.encoder, classifier.tokenizer), TEXT)

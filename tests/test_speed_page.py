@@ -35,14 +35,13 @@ def speed_page(monkeypatch):
     return speed_page
 
 
-def test_page_holds_the_committed_results(speed_page):
-    text = (ROOT / "docs/speed.md").read_text(encoding="utf-8")
-    assert text == speed_page.filled(text, speed_page.results()), "python benchmarks/speed_page.py writes it"
-
-
-def test_readme_holds_them(speed_page):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert text == speed_page.readme(text, speed_page.results()), "python benchmarks/speed_page.py writes it"
+def test_page_and_readme_hold_the_committed_results_which_say_where_and_when_and_no_more(speed_page):
+    for path, written in (("docs/speed.md", speed_page.filled), ("README.md", speed_page.readme)):
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert text == written(text, speed_page.results()), "python benchmarks/speed_page.py writes it"
+    for result in speed_page.results().values():
+        assert set(result["conditions"]) == set(CONDITIONS)
+        assert set(result["conditions"]["machine"]) == {"processor", "cores"}
 
 
 def test_readme_has_first_ratios_and_those_that_are_lost(speed_page):
@@ -52,12 +51,8 @@ def test_readme_has_first_ratios_and_those_that_are_lost(speed_page):
         return {"ours": "keras_bert_impl: jax", "against": against, "ratio": value, "at_least": 1.0}
 
     rates = RATES["rates"] | {"our BERT: jax": [1.0], "Other: jax": [8.0], "Third: jax": [3.0]}
-    ratios = [
-        ratio("our BERT: jax", 0.9),
-        *RATES["ratios"],
-        ratio("Other: jax", 0.5),
-        ratio("Third: jax", 1.33),
-    ]
+    others = [ratio("Other: jax", 0.5), ratio("Third: jax", 1.33)]
+    ratios = [ratio("our BERT: jax", 0.9), *RATES["ratios"], *others]
     result = {"title": "Text to ids", "unit": "MB", "ratios": ratios, "rates": rates}
     text = "# Name\n<!-- table: first ratios -->\nold\n<!-- end -->\nafter\n"
     quiet = result | {"conditions": CONDITIONS | {"others_took": 0.02}}
@@ -66,14 +61,6 @@ def test_readme_has_first_ratios_and_those_that_are_lost(speed_page):
         "| Text to ids | 4 MB/s | Other 8 | 0.50 |",
     ]
     assert "Text to ids" not in speed_page.readme(text, {"tokenizing": result | {"conditions": CONDITIONS}})
-    with pytest.raises(ValueError, match="0 tables"):
-        speed_page.readme("# Name\n", {})
-
-
-def test_committed_results_say_where_and_when_and_no_more(speed_page):
-    for result in speed_page.results().values():
-        assert set(result["conditions"]) == set(CONDITIONS)
-        assert set(result["conditions"]["machine"]) == {"processor", "cores"}
 
 
 def test_table_of_rates(speed_page):
@@ -103,13 +90,7 @@ def test_table_of_seconds(speed_page):
     assert rows == ["| ours: jax | 1.5 | 3.0 |  |  |", "| Peer: jax | 1.0 | 7.5 | 2.50 | 2.00 to 3.00 |"]
 
 
-def test_page_without_a_table_is_refused(speed_page):
-    text = (ROOT / "docs/speed.md").read_text(encoding="utf-8")
-    with pytest.raises(ValueError, match="expected each of"):
-        speed_page.filled(text.replace("<!-- table: tokenizing -->", "<!-- table: tokenising -->"), {})
-
-
-@pytest.mark.parametrize("commit", [None, "", "0123456789"])
+@pytest.mark.parametrize("commit", [None, "0123456789"])
 def test_result_of_no_commit_is_refused(speed_page, tmp_path, commit):
     (tmp_path / "tokenizing.json").write_text(json.dumps(RATES | {"conditions": CONDITIONS | {"commit": commit}}))
     with pytest.raises(ValueError, match=r"tokenizing\.json names no commit"):
@@ -149,14 +130,10 @@ def test_changed_code_is_measured_again(speed_page, tmp_path):
     git("add", ".")
     git("commit", "-m", "page")
     assert not conditions.changed_since(commit, tmp_path)
-    assert conditions.commit_of_code(tmp_path) != commit
-    added = code.with_name("more.py")
-    added.write_text("2")
-    assert conditions.changed_since(commit, tmp_path)
-    added.unlink()
-    code.write_text("2")
+    code.with_name("more.py").write_text("2")
     assert conditions.changed_since(commit, tmp_path) and conditions.commit_of_code(tmp_path) is None
-    git("commit", "-a", "-m", "code")
+    git("add", ".")
+    git("commit", "-m", "code")
     assert conditions.changed_since(commit, tmp_path) and conditions.changed_since("0" * 40, tmp_path)
 
 

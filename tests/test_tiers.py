@@ -1,23 +1,23 @@
 """The marks of tests/tiers.py decide on which backends and in which tier a test runs."""
 
 import pytest
-from tiers import BACKENDS, every_backend, full_but, full_on, on, once, runs_here
+from tiers import BACKENDS, every_backend, full_but, full_on, on, once, runs_here, three_in_full
 
 pytestmark = once
 
 
 class Item:
-    """A collected test with these marks."""
+    """A collected test with these marks, in a folder."""
 
-    def __init__(self, *marks):
-        self.marks = {mark.name: mark for mark in marks}
+    def __init__(self, marks, folder):
+        self.marks, self.location = {mark.name: mark for mark in marks}, (f"tests/{folder}/test_one.py", 1, "")
 
     def get_closest_marker(self, name):
         return self.marks.get(name)
 
 
-def backends_of(*marks, full):
-    return [backend for backend in BACKENDS if runs_here(Item(*marks), backend, full)]
+def backends_of(*marks, full, folder="layers"):
+    return [backend for backend in BACKENDS if runs_here(Item(marks, folder), backend, full)]
 
 
 ALL = list(BACKENDS)
@@ -41,6 +41,12 @@ ALL = list(BACKENDS)
 def test_marks_choose_backends_in_make_test_and_make_test_all(marks, quick, full):
     assert backends_of(*marks, full=False) == quick
     assert backends_of(*marks, full=True) == full
+
+
+def test_what_computes_nothing_runs_on_torch_alone_unless_its_mark_says_otherwise():
+    assert backends_of(full=True, folder="text") == backends_of(pytest.mark.full, full=True, folder="text") == ["torch"]
+    assert backends_of(three_in_full, full=True, folder="text") == ALL
+    assert backends_of(three_in_full, full=False, folder="text") == ["torch"]
 
 
 @pytest.mark.parametrize(

@@ -66,22 +66,22 @@ def assert_equal_outputs(one, other, batch):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(kbi.BertConfig)])
-def test_every_field_of_a_configuration_comes_back_or_is_refused_by_name(name, form, config, tmp_path):
+def test_every_field_of_a_configuration_comes_back_or_is_refused_by_name(form, config, tmp_path):
     module = format_named(form)
-    encoder = kbi.BertEncoder(dataclasses.replace(config, **{name: OTHER_VALUES[name]}))
-    try:
-        module.save(encoder, tmp_path / "new")
-    except ValueError as refusal:
-        message = str(refusal)
-        # KerasHub has one dropout rate for both: either of ours would be read back as another.
-        assert name in message or (form == "keras_hub" and "dropout_rate" in message)
-        assert not (tmp_path / "new").exists() and not list(tmp_path.iterdir())
-        assert form != "huggingface"
-    else:
-        found = open_checkpoint(tmp_path / "new").config
-        if name not in completeness.WITHOUT_INFLUENCE or form == "huggingface":
-            assert getattr(found, name) == OTHER_VALUES[name]
+    assert set(OTHER_VALUES) == {field.name for field in dataclasses.fields(kbi.BertConfig)}
+    for name, value in OTHER_VALUES.items():
+        encoder = kbi.BertEncoder(dataclasses.replace(config, **{name: value}))
+        try:
+            module.save(encoder, tmp_path / name)
+        except ValueError as refusal:
+            message = str(refusal)
+            # KerasHub has one dropout rate for both: either of ours would be read back as another.
+            assert name in message or (form == "keras_hub" and "dropout_rate" in message)
+            assert form != "huggingface" and not (tmp_path / name).exists()
+        else:
+            found = open_checkpoint(tmp_path / name).config
+            if name not in completeness.WITHOUT_INFLUENCE or form == "huggingface":
+                assert getattr(found, name) == value
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,6 @@ def test_every_field_of_a_configuration_comes_back_or_is_refused_by_name(name, f
         (kbi.TextClassifier, {"num_classes": 1, "multi_label": True}),
         (kbi.TextRegressor, {"dropout_rate": 0.2}),
         (kbi.TokenClassifier, {"num_classes": 1}),
-        (kbi.TokenClassifier, {"num_classes": 3}),
         (kbi.QuestionAnswerer, {}),
         (kbi.NextSentencePredictor, {}),
         (kbi.TextEmbedder, {"pooling": ["mean", "cls"]}),
@@ -121,11 +120,10 @@ def test_an_answerers_head_has_the_names_of_run_squad(config, tmp_path):
 @pytest.mark.parametrize(
     "kind, arguments, message",
     [
-        (kbi.TokenClassifier, {"num_classes": 3}, r"no model with the head of a TokenClassifier"),
-        (kbi.MultipleChoice, {}, r"no model with the head of a MultipleChoice"),
-        (kbi.TextRegressor, {}, r"class_names is None and would be read as \['0'\]"),
-        (kbi.TextEmbedder, {"pooling": "max"}, r"pooling is 'max' and would be read as 'mean'"),
-        (kbi.TextClassifier, {"num_classes": 2, "dropout_rate": 0.4}, r"dropout_rate is 0.4 and would be read as"),
+        (kbi.TokenClassifier, {"num_classes": 3}, "head of a TokenClassifier"),
+        (kbi.TextRegressor, {}, "class_names is None"),
+        (kbi.TextEmbedder, {"pooling": "max"}, "pooling is 'max'"),
+        (kbi.TextClassifier, {"num_classes": 2, "dropout_rate": 0.4}, "dropout_rate is 0.4"),
     ],
 )
 def test_heads_that_googles_code_lacks_are_refused(kind, arguments, message, config, tmp_path):
@@ -137,7 +135,7 @@ def test_heads_that_googles_code_lacks_are_refused(kind, arguments, message, con
 
 def test_keras_hub_refuses_a_head_and_says_how_to_leave_it_out(config, tmp_path):
     model = kbi.TextClassifier(kbi.BertEncoder(config), 3)
-    with pytest.raises(ValueError, match=r"has no place for classifier/kernel, classifier/bias .* save model.encoder"):
+    with pytest.raises(ValueError, match=r"save model\.encoder"):
         keras_hub.save(model, tmp_path / "new")
     keras_hub.save(model.encoder, tmp_path / "new")
 
@@ -155,7 +153,7 @@ def test_trained_updates_of_lora_are_refused_until_they_are_merged(where, config
     LORA[where](model)
     with_random_weights(model)
     expected = outputs(model, batch)
-    with pytest.raises(ValueError, match=r"has no place for .*/lora_.*_b.*model.merge_lora\(\)"):
+    with pytest.raises(ValueError, match="merge_lora"):
         model.save_pretrained(tmp_path / "new")
     assert not (tmp_path / "new").exists()
     merge_lora(model)

@@ -9,14 +9,8 @@ from keras_bert_impl.checkpoints import grow, open_checkpoint
 @pytest.fixture
 def model(small_tokenizer):
     """A masked language model whose embedding has more rows than there are words, as in published models."""
-    config = kbi.BertConfig(
-        vocabulary_size=len(WORDS) + 3,
-        hidden_size=15,
-        num_layers=3,
-        num_heads=3,
-        intermediate_size=21,
-        max_length=11,
-    )
+    sizes = {"hidden_size": 15, "num_layers": 3, "num_heads": 3, "intermediate_size": 21, "max_length": 11}
+    config = kbi.BertConfig(vocabulary_size=len(WORDS) + 3, **sizes)
     model = kbi.MaskedLM(kbi.BertEncoder(config), tokenizer=small_tokenizer)
     random = np.random.default_rng(0)
     model.set_weights([random.normal(size=weight.shape) for weight in model.weights])
@@ -33,18 +27,16 @@ def table(model, name):
     return model.encoder.get_layer(name).get_weights()[0]
 
 
-def test_more_positions_repeat_the_first_and_change_nothing_before_them(model, checkpoint, capsys):
+def test_more_positions_repeat_the_first_and_change_nothing_before_them(model, checkpoint):
     grown = kbi.MaskedLM.from_pretrained(grow(checkpoint, max_length=25), sequence_length=25)
-    assert "positions 11 to 24 repeat those from 0 on" in capsys.readouterr().out
     old, new = table(model, "position_embedding"), table(grown, "position_embedding")
     np.testing.assert_array_equal(new, np.concatenate([old, old, old[:3]]))
     rows = model.rows(["the [MASK] sat"])
     np.testing.assert_array_equal(grown.predict_on_batch(rows), model.predict_on_batch(rows))
 
 
-def test_new_words_are_tokens_that_start_as_the_mean(model, checkpoint, capsys):
+def test_new_words_are_tokens_that_start_as_the_mean(model, checkpoint):
     grown = kbi.MaskedLM.from_pretrained(grow(checkpoint, new_words=["covid", "gpu"]))
-    assert "words added, each the mean of the" in capsys.readouterr().out
     assert grown.tokenizer.encode("the covid gpu").tokens == ["[CLS]", "the", "covid", "gpu", "[SEP]"]
     old, new = table(model, "token_embedding"), table(grown, "token_embedding")
     np.testing.assert_array_equal(new[: len(old)], old)
@@ -73,7 +65,7 @@ def test_what_grew_is_saved_and_read_again(checkpoint, tmp_path):
 
 
 def test_impossible_changes_are_refused(checkpoint):
-    with pytest.raises(ValueError, match=r"num_layers 4: the checkpoint has 3 layers"):
+    with pytest.raises(ValueError, match="has 3 layers"):
         grow(checkpoint, num_layers=4)
-    with pytest.raises(ValueError, match=r"'Covid-19' would never be found: .* Add a word as it is after lower"):
+    with pytest.raises(ValueError, match="would never be found"):
         grow(checkpoint, new_words=["Covid-19"])

@@ -1,4 +1,5 @@
 import json
+import re
 import warnings
 
 import numpy as np
@@ -42,25 +43,13 @@ def test_an_encoder_comes_back_weight_for_weight(encoder, checkpoint):
         assert_equal_encoders(BertEncoder.from_pretrained(checkpoint), encoder)
 
 
-def test_query_key_and_value_are_split_from_one_kernel(encoder, checkpoint):
-    kernel = encoder.get_layer("block_1").attention.query_key_value.get_weights()[0]  # (15, 45)
-    stored = safetensors.numpy.load((checkpoint / "model.safetensors").read_bytes())
-    np.testing.assert_array_equal(stored["encoder.layer.1.attention.self.key.weight"], kernel[:, 15:30].T)
-
-
 def test_the_old_names_of_norms_are_understood(encoder, checkpoint):
-    old_names = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
-
     def rename(tensors):
-        renamed = {}
-        for name, tensor in tensors.items():
-            for new, old in old_names.items():
-                name = name.replace(new, old)
-            renamed[name] = tensor
-        assert sum("gamma" in name for name in renamed) == 5
-        return renamed
+        old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+        return {re.sub(r"LayerNorm\.\w+", lambda new: old[new[0]], name): array for name, array in tensors.items()}
 
     rewrite(checkpoint, rename)
+    assert b"LayerNorm.gamma" in (checkpoint / "model.safetensors").read_bytes()
     assert_equal_encoders(BertEncoder.from_pretrained(checkpoint), encoder)
 
 
@@ -71,9 +60,10 @@ def test_the_tensors_of_a_larger_model_carry_a_prefix(encoder, tmp_path):
     assert_equal_encoders(BertEncoder.from_pretrained(tmp_path), encoder)
 
 
-def of_users(caught):
-    """The warnings for users; NumPy has others, for the authors of Keras."""
-    return [one for one in caught if issubclass(one.category, UserWarning)]
+def message_of(caught):
+    """Of the only warning for users; NumPy has others, for the authors of Keras."""
+    (found,) = [one for one in caught if issubclass(one.category, UserWarning)]
+    return str(found.message)
 
 
 def test_a_bare_encoder_lends_its_weights_and_the_heads_are_named_as_new(encoder, checkpoint):
@@ -82,35 +72,24 @@ def test_a_bare_encoder_lends_its_weights_and_the_heads_are_named_as_new(encoder
     assert_equal_encoders(pretrainer.encoder, encoder)
     kernel, bias = pretrainer.get_layer("next_sentence_head").get_weights()
     assert 0.005 < kernel.std() < 0.04 and not bias.any()  # random, as BERT starts
-    caught = of_users(caught)
-    assert len(caught) == 1
-    message = str(caught[0].message)
+    message = message_of(caught)
     assert "masked_lm_head/output_bias" in message and "next_sentence_head/kernel" in message
     assert "block_0" not in message
 
 
-def test_a_missing_pooler_is_named_in_one_warning_and_new(encoder, checkpoint):
+def test_a_missing_pooler_is_named_in_one_warning_and_new(checkpoint):
     rewrite(checkpoint, lambda tensors: without(tensors, "pooler.dense.weight", "pooler.dense.bias"))
     with pytest.warns(UserWarning) as caught:
         reloaded = BertEncoder.from_pretrained(checkpoint)
-    caught = of_users(caught)
-    assert len(caught) == 1
-    assert "no values for pooler/kernel, pooler/bias: newly initialised" in str(caught[0].message)
+    assert "pooler/kernel, pooler/bias: newly initialised" in message_of(caught)
     kernel, bias = reloaded.get_layer("pooler").get_weights()
     assert 0.01 < kernel.std() < 0.03 and not bias.any()
 
 
-@pytest.mark.parametrize(
-    ("name", "shape"),
-    [
-        ("encoder.layer.1.output.dense.weight", r"\(15, 21\)"),
-        ("encoder.layer.0.attention.self.key.weight", r"\(15, 15\)"),
-        ("pooler.dense.bias", r"\(15,\)"),  # half of a pooler
-    ],
-)
-def test_a_missing_tensor_is_named_with_the_shape_expected(name, shape, checkpoint):
+@pytest.mark.parametrize("name", ["encoder.layer.1.output.dense.weight", "pooler.dense.bias"])  # half of a pooler
+def test_a_missing_tensor_is_named(name, checkpoint):
     rewrite(checkpoint, lambda tensors: without(tensors, name))
-    with pytest.raises(ValueError, match=rf"model.safetensors has no tensor bert.{name}, expected of shape {shape}"):
+    with pytest.raises(ValueError, match=f"no tensor bert.{name}"):
         BertEncoder.from_pretrained(checkpoint)
 
 
@@ -121,19 +100,13 @@ def test_surplus_tensors_are_listed_in_the_report(encoder, checkpoint, capsys):
     assert "39 tensors used\n1 left over:\n    adapter.weight\n0 newly initialised" in printed
 
 
-def test_a_wrong_shape_is_named_with_both_shapes(checkpoint):
-    config = json.loads((checkpoint / "config.json").read_text())
-    (checkpoint / "config.json").write_text(json.dumps({**config, "vocab_size": 59}))
-    with pytest.raises(ValueError, match=r"word_embeddings.weight has shape \(53, 15\), but config.json asks for \(59"):
-        BertEncoder.from_pretrained(checkpoint)
-
-
 @pytest.mark.parametrize(
     "field, value, message",
     [
-        ("intermediate_size", 10**7, r"layer.0.intermediate.dense.weight has shape \(21, 15\), .* \(10000000, 15\)"),
-        ("intermediate_size", 10**12, r"intermediate_size .*1000000000000"),
-        ("num_hidden_layers", 10**7, r"model.safetensors has 2 layers, but config.json asks for 10000000"),
+        ("vocab_size", 59, r"has shape \(53, 15\), but config.json asks for \(59"),
+        ("intermediate_size", 10**7, r"has shape \(21, 15\)"),
+        ("intermediate_size", 10**12, "intermediate_size"),
+        ("num_hidden_layers", 10**7, "has 2 layers"),
     ],
 )
 def test_a_configuration_cannot_ask_for_memory_that_no_tensor_fills(field, value, message, checkpoint):
@@ -146,7 +119,7 @@ def test_a_configuration_cannot_ask_for_memory_that_no_tensor_fills(field, value
 def test_integers_where_floats_are_wanted_are_named(checkpoint):
     name = "encoder.layer.1.output.dense.bias"
     rewrite(checkpoint, lambda tensors: {**tensors, name: np.arange(15)})
-    with pytest.raises(ValueError, match=rf"model.safetensors: bert.{name} is of type I64, expected F32"):
+    with pytest.raises(ValueError, match="is of type I64"):
         BertEncoder.from_pretrained(checkpoint)
 
 
@@ -156,13 +129,6 @@ def test_integers_where_floats_are_wanted_are_named(checkpoint):
 def test_json_that_python_cannot_read_is_named(name, content, checkpoint):
     (checkpoint / name).write_text(content)
     with pytest.raises(ValueError, match=rf"{name}: not valid JSON"):
-        BertEncoder.from_pretrained(checkpoint)
-
-
-def test_a_truncated_file_is_named(checkpoint):
-    path = checkpoint / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ValueError, match=r"model.safetensors is damaged"):
         BertEncoder.from_pretrained(checkpoint)
 
 
@@ -191,17 +157,11 @@ def test_a_header_that_lies_is_named(change, message, checkpoint):
         BertEncoder.from_pretrained(checkpoint)
 
 
-@pytest.mark.parametrize("content", [b"", b"no", (10**15).to_bytes(8, "little") + b"{}", bytes(7) + b"\x01{}"])
-def test_a_file_of_another_kind_is_named(content, checkpoint):
-    (checkpoint / "model.safetensors").write_bytes(content)
-    with pytest.raises(ValueError, match=r"model.safetensors is damaged or not a safetensors file"):
-        BertEncoder.from_pretrained(checkpoint)
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
-def test_a_missing_file_is_named_with_what_belongs_there(name, checkpoint):
-    (checkpoint / name).unlink()
-    with pytest.raises(ValueError, match=rf"{name} not found: a checkpoint directory holds config.json and model"):
+@pytest.mark.parametrize("content", [b"", b"no", (10**15).to_bytes(8, "little") + b"{}", None])
+def test_a_file_of_another_kind_or_that_is_cut_off_is_named(content, checkpoint):
+    path = checkpoint / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100] if content is None else content)
+    with pytest.raises(ValueError, match=r"model\.safetensors is damaged"):
         BertEncoder.from_pretrained(checkpoint)
 
 
@@ -223,39 +183,28 @@ def test_the_masked_lm_bias_of_transformers_is_found(small_config, tmp_path):
     np.testing.assert_array_equal(np.array(bias), model.cls.predictions.bias.detach().numpy())
 
 
-def test_a_vocabulary_longer_than_the_embedding_is_refused(encoder, checkpoint):
-    words = [*SPECIAL_TOKENS, *(f"word{index}" for index in range(49))]
-    write_vocabulary(checkpoint / "vocab.txt", words)
-    with pytest.raises(ValueError, match=r"model.safetensors: the token embedding has 53 rows, .* 54 words"):
-        MaskedLM.from_pretrained(checkpoint)
-
-
-def test_a_vocabulary_that_lost_words_is_noticed(encoder, checkpoint):
+def test_a_vocabulary_that_is_longer_or_lost_words_is_noticed(checkpoint):
     write_vocabulary(checkpoint / "vocab.txt", SPECIAL_TOKENS)
-    with pytest.warns(UserWarning, match=r"has 53 rows, but the vocabulary beside it has only 5 words"):
+    with pytest.warns(UserWarning, match="only 5 words"):
         checkpoints.open_checkpoint(checkpoint).read_tokenizer()
+    write_vocabulary(checkpoint / "vocab.txt", [*SPECIAL_TOKENS, *(f"word{index}" for index in range(49))])
+    with pytest.raises(ValueError, match="has 53 rows"):
+        MaskedLM.from_pretrained(checkpoint)
 
 
 def test_an_adapter_of_peft_is_not_passed_over(checkpoint):
     (checkpoint / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": "."}')
     for _ in range(2):  # beside a model, and as most are published, without one
-        with pytest.raises(
-            ValueError, match=r"adapter_config.json: the directory holds an adapter of the library peft"
-        ):
+        with pytest.raises(ValueError, match="peft"):
             BertEncoder.from_pretrained(checkpoint)
         (checkpoint / "config.json").unlink(missing_ok=True)
 
 
-WITHOUT_SEGMENTS = [
-    ({"model_input_names": ["input_ids", "attention_mask"]}, "model_input_names has no token_type_ids"),
-    ({"tokenizer_class": "DistilBertTokenizer"}, "tokenizer_class is DistilBertTokenizer"),
-]
-
-
-@pytest.mark.parametrize(("entry", "reason"), WITHOUT_SEGMENTS)
-def test_a_tokenizer_without_segments_is_told_where_the_model_has_them(
-    entry, reason, small_config, small_tokenizer, tmp_path
-):
+@pytest.mark.parametrize(
+    "entry",
+    [{"model_input_names": ["input_ids", "attention_mask"]}, {"tokenizer_class": "DistilBertTokenizer"}],
+)
+def test_a_tokenizer_without_segments_is_told_where_the_model_has_them(entry, small_config, small_tokenizer, tmp_path):
     transformers = pytest.importorskip("transformers")
     short = DistilBertConfig(53, hidden_size=15, num_layers=1, num_heads=3, intermediate_size=7, max_length=11)
     for name, encoder in (("bert", BertEncoder(small_config)), ("distilbert", DistilBertEncoder(short))):
@@ -263,8 +212,7 @@ def test_a_tokenizer_without_segments_is_told_where_the_model_has_them(
         path = tmp_path / name / "tokenizer_config.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), **entry}))
     assert "token_type_ids" not in transformers.AutoTokenizer.from_pretrained(tmp_path / "bert")("a cat", "a dog")
-    message = rf"tokenizer_config.json: {reason}, so that .* second text of a pair has the segment 1: if the"
-    with pytest.warns(UserWarning, match=message):
+    with pytest.warns(UserWarning, match="second text of a pair has the segment 1"):
         checkpoints.open_checkpoint(tmp_path / "bert").read_tokenizer()
     with warnings.catch_warnings(record=True, action="always") as told:
         checkpoints.open_checkpoint(tmp_path / "distilbert").read_tokenizer()  # which ignores segments
@@ -280,8 +228,3 @@ def test_a_masked_lm_keeps_the_pooler_of_its_checkpoint(encoder, checkpoint):
     with pytest.warns(UserWarning, match="masked_lm_head"):
         model = MaskedLM.from_pretrained(checkpoint, tokenizer=None)
     assert_equal_encoders(model.encoder, encoder)
-
-
-def test_saving_leaves_no_half_written_file(encoder, checkpoint):
-    encoder.save_pretrained(checkpoint)
-    assert sorted(path.name for path in checkpoint.iterdir()) == ["README.md", "config.json", "model.safetensors"]

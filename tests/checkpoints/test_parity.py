@@ -19,7 +19,7 @@ if found is None:
 CHECKPOINT = pathlib.Path(found.origin).parent / "model"
 
 
-@pytest.fixture(scope="module", params=[40, pytest.param(500, marks=pytest.mark.full)])
+@pytest.fixture(scope="module", params=[10, pytest.param(200, marks=pytest.mark.full)])
 def sentences(request):
     """Sentences of the standard library's docstrings, the same on every machine with this Python; 5 to 60 words."""
     documents = kbi.corpora.PythonDocsCorpus(["python"])
@@ -37,12 +37,12 @@ def theirs():
 
 @pytest.fixture(scope="module")
 def embedder():
-    return kbi.TextEmbedder.from_pretrained(CHECKPOINT, sequence_length=128)
+    return kbi.TextEmbedder.from_pretrained(CHECKPOINT, sequence_length=64)
 
 
-def batches(embedder, sentences, size=20):
+def batches(embedder, sentences, size=10):
     for start in range(0, len(sentences), size):
-        yield rows_from_texts(embedder.tokenizer, sentences[start : start + size], sequence_length=128, pad_to=128)
+        yield rows_from_texts(embedder.tokenizer, sentences[start : start + size], sequence_length=64, pad_to=64)
 
 
 def test_outputs_layers_and_attention_are_those_of_transformers(embedder, sentences, theirs):
@@ -71,7 +71,7 @@ def their_vectors(embedder, sentences, theirs):
 
 
 def test_sentence_vectors_are_those_of_sentence_transformers(embedder, sentences, theirs):
-    model = kbi.TextEmbedder.from_pretrained(CHECKPOINT, sequence_length=128, pooling="mean", normalize=True)
+    model = kbi.TextEmbedder.from_pretrained(CHECKPOINT, sequence_length=64, pooling="mean", normalize=True)
     np.testing.assert_allclose(
         model.predict(sentences, verbose=0), their_vectors(embedder, sentences, theirs), atol=1e-5
     )
@@ -81,7 +81,7 @@ def test_bfloat16_keeps_the_direction_of_every_vector(embedder, sentences, their
     previous = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
-        model = kbi.TextEmbedder.from_pretrained(CHECKPOINT, sequence_length=128, normalize=True)
+        model = kbi.TextEmbedder.from_pretrained(CHECKPOINT, sequence_length=64, normalize=True)
     finally:
         keras.config.set_dtype_policy(previous)
     assert model.encoder.compute_dtype == "bfloat16"

@@ -47,16 +47,14 @@ def test_every_way_of_pooling_is_the_formula_and_forgets_padding(small_config, s
     tokens = encoder.predict_on_batch(rows)["sequence_output"]
     # As sentence-transformers defines them, in the order of FLAGS; the second row has five tokens, two of padding.
     expected = [
-        np.concatenate(
-            [
-                vectors[0],
-                vectors.max(axis=0),
-                vectors.sum(axis=0) / len(vectors),
-                vectors.sum(axis=0) / np.sqrt(len(vectors)),
-                np.average(vectors, axis=0, weights=np.arange(1, len(vectors) + 1)),
-                vectors[-1],
-            ]
-        )
+        [
+            *vectors[0],
+            *vectors.max(axis=0),
+            *vectors.mean(axis=0),
+            *vectors.sum(axis=0) / np.sqrt(len(vectors)),
+            *np.average(vectors, axis=0, weights=np.arange(1, len(vectors) + 1)),
+            *vectors[-1],
+        ]
         for vectors in (tokens[0], tokens[1, :5])
     ]
     found = kbi.TextEmbedder(encoder, pooling=list(FLAGS.values())).predict_on_batch(rows)
@@ -68,12 +66,9 @@ def test_every_way_of_pooling_is_the_formula_and_forgets_padding(small_config, s
 @pytest.mark.parametrize(
     "pooling, expected",
     [
-        (flags("cls", "mean"), ("cls", "mean")),
         (flags("mean", "max"), ("max", "mean")),  # joined in the library's order
         (flags("mean_sqrt_len_tokens"), "mean_sqrt_len_tokens"),
-        (flags("weightedmean"), "weightedmean"),
         (flags(), "mean"),  # as the library takes it
-        ({"embedding_dimension": 15, "pooling_mode": "lasttoken", "include_prompt": True}, "lasttoken"),
         ({"embedding_dimension": 15, "pooling_mode": ["mean", "cls"]}, ("mean", "cls")),
         ({**flags("cls"), "pooling_mode": "max"}, "max"),
     ],
@@ -102,15 +97,10 @@ def test_texts_are_cut_at_max_seq_length(directory):
 def test_the_names_that_older_versions_gave_to_the_settings_are_read(directory):
     library = pytest.importorskip("sentence_transformers")
     describe(directory, flags("mean"), sentence_roberta_config={"max_seq_length": 5, "do_lower_case": False})
-    model = kbi.TextEmbedder.from_pretrained(directory)
-    texts = ["the cat sat on a mat", "the cat sat"]
-    assert library.SentenceTransformer(str(directory), device="cpu").max_seq_length == model.sequence_length == 5
-    expected = library.SentenceTransformer(str(directory), device="cpu").encode(texts)
-    np.testing.assert_allclose(model.predict(texts, verbose=0), expected, atol=1e-5)
-    settings = {"max_seq_length": 5, "do_lower_case": True, "query_length": 3}
-    describe(directory, flags("mean"), sentence_roberta_config=settings)
-    with pytest.raises(ValueError, match=r"sentence_roberta_config.json: query_length is 3"):
-        kbi.TextEmbedder.from_pretrained(directory)
+    model, texts = kbi.TextEmbedder.from_pretrained(directory), ["the cat sat on a mat", "the cat sat"]
+    theirs = library.SentenceTransformer(str(directory), device="cpu")
+    assert theirs.max_seq_length == model.sequence_length == 5
+    np.testing.assert_allclose(model.predict(texts, verbose=0), theirs.encode(texts), atol=1e-5)
     kbi.TextEmbedder(model.encoder, model.tokenizer, 7).save_pretrained(directory)
     assert not (directory / "sentence_roberta_config.json").exists()
 
@@ -169,16 +159,12 @@ def test_vectors_are_compared_as_the_checkpoint_says(directory, tmp_path):
     again.similarity_function = "cosine"
     assert np.abs(again.similarity(texts, texts) - expected).max() > 0.01
     assert kbi.TextEmbedder.from_config(model.get_config()).similarity_function == "dot"
-    with pytest.raises(ValueError, match="similarity_function 'euclidean' is none of cosine, dot"):
-        kbi.TextEmbedder(model.encoder, similarity_function="euclidean")
 
 
-def test_prompts_that_cannot_be_meant_are_refused_and_old_ones_do_not_stay(directory):
+def test_old_prompts_do_not_stay(directory):
     model = kbi.TextEmbedder.from_pretrained(describe(directory, flags("mean"), **{MODEL: {"prompts": PROMPTS}}))
-    with pytest.raises(KeyError, match="passage"):
-        model.embed("a dog", prompt="passage")
-    plain = kbi.TextEmbedder(model.encoder, model.tokenizer)
-    plain.save_pretrained(directory)
+    assert model.prompts == PROMPTS
+    kbi.TextEmbedder(model.encoder, model.tokenizer).save_pretrained(directory)
     assert kbi.TextEmbedder.from_pretrained(directory).prompts is None
 
 
@@ -188,17 +174,15 @@ MODEL, TRANSFORMER, NORMALIZE = "config_sentence_transformers", "sentence_bert_c
 @pytest.mark.parametrize(
     "pooling, more, files, message",
     [
-        (flags("mean"), ["Dense"], {}, r"modules.json: the modules are .*Dense, which Te"),
-        (flags("mean"), ["modeling_mine.Normalize"], {}, r"the modules are .*modeling_mine.Normalize"),
-        (flags("mean"), ["Normalize", "Normalize"], {}, r"modules are .*Pooling, .*Normalize, .*Normalize"),
-        ({"pooling_mode": "median"}, [], {}, r"1_Pooling/config.json: pooling_mode is 'median'"),
-        ({**flags("mean"), "pooling_mode_median": True}, [], {}, r"pooling_mode_median is True"),
-        ({**flags("mean"), "include_prompt": False}, [], {}, r"include_prompt is False"),
-        (flags("mean"), [], {TRANSFORMER: {"transformer_task": "fill-mask"}}, r"transformer_task is 'fill-mask'"),
-        (flags("mean"), [], {MODEL: {"default_prompt_name": "query"}}, r"default_prompt_name is 'query'"),
-        (flags("mean"), [], {MODEL: {"truncate_dim": 7}}, r"truncate_dim is 7"),
-        (flags("mean"), [], {MODEL: {"similarity_fn_name": "euclidean"}}, r"similarity_fn_name is 'euclidean'"),
-        (flags("mean"), [], {MODEL: {"model_type": "MultiVectorEncoder"}}, r"model_type is 'MultiVectorEncoder'"),
+        (flags("mean"), ["Dense"], {}, "the modules are .*Dense"),
+        (flags("mean"), ["modeling_mine.Normalize"], {}, "the modules are .*modeling_mine"),
+        ({"pooling_mode": "median"}, [], {}, "pooling_mode is 'median'"),
+        ({**flags("mean"), "pooling_mode_median": True}, [], {}, "pooling_mode_median"),
+        ({**flags("mean"), "include_prompt": False}, [], {}, "include_prompt"),
+        (flags("mean"), [], {TRANSFORMER: {"transformer_task": "fill-mask"}}, "transformer_task"),
+        (flags("mean"), [], {MODEL: {"default_prompt_name": "query"}}, "default_prompt_name"),
+        (flags("mean"), [], {MODEL: {"truncate_dim": 7}}, "truncate_dim is 7"),
+        (flags("mean"), [], {MODEL: {"similarity_fn_name": "euclidean"}}, "euclidean"),
     ],
 )
 def test_what_an_embedder_does_not_compute_is_refused_by_name(pooling, more, files, message, directory):
@@ -209,7 +193,7 @@ def test_what_an_embedder_does_not_compute_is_refused_by_name(pooling, more, fil
 
 def test_what_is_refused_for_an_embedder_opens_for_who_needs_the_encoder_alone(directory):
     describe(directory, flags("mean"), "Dense")
-    with pytest.raises(ValueError, match=r"give all of pooling, normalize and sequence_length"):
+    with pytest.raises(ValueError, match="give all of pooling"):
         kbi.TextEmbedder.from_pretrained(directory, pooling="max", normalize=False)
     kbi.BertEncoder.from_pretrained(directory)
     kbi.TextEmbedder.from_pretrained(directory, pooling="max", normalize=False, sequence_length=7)
@@ -220,27 +204,25 @@ def test_lower_casing_for_a_cased_vocabulary_is_refused(small_config, directory)
     open_checkpoint(directory).read_pooling()  # the vocabulary is lower-cased anyway
     path = directory / "tokenizer_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "do_lower_case": False}))
-    with pytest.raises(ValueError, match=r"do_lower_case is true for a cased vocabulary"):
+    with pytest.raises(ValueError, match="cased vocabulary"):
         open_checkpoint(directory).read_pooling()
 
 
-@pytest.mark.parametrize("content", ["{}", "[1]", '[{"type": "x"}]', "no", "[" * 10**5])
-def test_a_damaged_list_of_modules_is_named(content, directory):
-    (directory / "modules.json").write_text(content)
-    with pytest.raises(ValueError, match=r"modules.json"):
-        open_checkpoint(directory).read_pooling()
-
-
-def test_a_list_of_modules_does_not_lead_out_of_its_directory(directory):
-    describe(directory, flags("mean"))
+def modules_elsewhere(directory):
     modules = json.loads((directory / "modules.json").read_text())
     modules[1]["path"] = "../elsewhere"
-    (directory / "modules.json").write_text(json.dumps(modules))
-    with pytest.raises(ValueError, match=r"has the path '../elsewhere', expected a folder beside this file"):
+    return json.dumps(modules)
+
+
+@pytest.mark.parametrize("content", ["[1]", '[{"type": "x"}]', "[" * 10**5, modules_elsewhere])
+def test_a_list_of_modules_that_is_damaged_or_leads_out_of_its_directory_is_named(content, directory):
+    describe(directory, flags("mean"))
+    (directory / "modules.json").write_text(content if isinstance(content, str) else content(directory))
+    with pytest.raises(ValueError, match=r"modules\.json"):
         open_checkpoint(directory).read_pooling()
 
 
-@pytest.mark.parametrize("pooling, normalize", [("max", True), (("mean", "cls"), False), ("last_four", True)])
+@pytest.mark.parametrize("pooling, normalize", [(("mean", "cls"), False), ("last_four", True)])
 def test_a_saved_embedder_comes_back_and_leaves_nothing_of_the_one_before(
     pooling, normalize, small_tokenizer, tmp_path
 ):
@@ -258,12 +240,7 @@ def test_a_saved_embedder_comes_back_and_leaves_nothing_of_the_one_before(
     np.testing.assert_allclose(again.predict(texts, verbose=0), model.predict(texts, verbose=0), atol=1e-6)
 
 
-OTHER_KINDS = {
-    "TextClassifier": lambda encoder, tokenizer: kbi.TextClassifier(encoder, 2, tokenizer),
-    "TextRegressor": kbi.TextRegressor,
-    "Reranker": kbi.Reranker,
-    "encoder": lambda encoder, tokenizer: encoder,
-}
+OTHER_KINDS = {"Reranker": kbi.Reranker, "encoder": lambda encoder, tokenizer: encoder}
 
 
 @pytest.mark.parametrize("kind", OTHER_KINDS)
@@ -277,9 +254,7 @@ def test_another_model_in_the_place_of_an_embedder_leaves_none_of_its_files(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("mine")
     model = OTHER_KINDS[kind](encoder, small_tokenizer)
-    with pytest.warns(
-        UserWarning, match="held a model of sentence-transformers, which a .* is not: removed .*1_Pooling"
-    ):
+    with pytest.warns(UserWarning, match="removed .*1_Pooling"):
         huggingface.save(model, tmp_path, small_tokenizer)
     left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
     of_model = {"README.md", "config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"}

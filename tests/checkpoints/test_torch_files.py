@@ -21,16 +21,12 @@ def theirs(small_config, tmp_path):
     return model
 
 
-def test_a_torch_file_gives_its_tensors(theirs, tmp_path):
+def test_a_torch_file_gives_its_tensors_to_a_model(theirs, tmp_path):
     source = open_torch_file(tmp_path / "pytorch_model.bin")
     for name, tensor in theirs.state_dict().items():
         if tensor.dtype.is_floating_point:
             np.testing.assert_array_equal(source.read(name), tensor.numpy())
-
-
-def test_a_model_loads_from_a_torch_file(theirs, tmp_path):
-    model = kbi.MaskedLM.from_pretrained(tmp_path)
-    found = model.encoder.token_embedding.get_weights()[0]
+    found = kbi.MaskedLM.from_pretrained(tmp_path).encoder.token_embedding.get_weights()[0]
     np.testing.assert_array_equal(found, theirs.bert.embeddings.word_embeddings.weight.detach().numpy())
 
 
@@ -49,19 +45,19 @@ class Malicious:
         return (print, ("executed",))
 
 
-def rewrite(path, description):
-    """The file with another description of its tensors."""
+def rewrite(path, description=None, compression=zipfile.ZIP_STORED):
+    """The file with another description of its tensors, or compressed."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    with zipfile.ZipFile(path, "w") as archive:
+    with zipfile.ZipFile(path, "w", compression) as archive:
         for name, content in members.items():
-            archive.writestr(name, description if name.endswith("data.pkl") else content)
+            archive.writestr(name, description if description and name.endswith("data.pkl") else content)
 
 
 def test_what_a_pickle_wants_run_is_not_run(theirs, tmp_path, capsys):
     path = tmp_path / "pytorch_model.bin"
     rewrite(path, pickle.dumps({"weight": Malicious()}))
-    with pytest.raises(ValueError, match=r"pytorch_model.bin is not .* it asks to run .*print, .* refused"):
+    with pytest.raises(ValueError, match="asks to run"):
         open_torch_file(path)
     assert "executed" not in capsys.readouterr().out
 
@@ -74,14 +70,21 @@ def test_a_tensor_outside_its_storage_is_refused(tmp_path):
     # The shape (3,) is written as the one-byte integer 3.
     assert description.count(b"K\x03\x85") == 1
     rewrite(tmp_path / "file.bin", description.replace(b"K\x03\x85", b"K\xf0\x85"))
-    with pytest.raises(ValueError, match=r"weight of shape \(240,\) needs 240 numbers of a storage of 3"):
+    with pytest.raises(ValueError, match="needs 240 numbers"):
         open_torch_file(tmp_path / "file.bin")
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x02}q\x00.", b"PK\x03\x04 and nothing more"])
 def test_a_file_that_torch_did_not_write_is_refused_with_the_remedy(content, tmp_path):
     (tmp_path / "pytorch_model.bin").write_bytes(content)
-    with pytest.raises(ValueError, match=r"can be read safely: .*load it with transformers and save it again"):
+    with pytest.raises(ValueError, match="load it with transformers and save it again"):
+        open_torch_file(tmp_path / "pytorch_model.bin")
+
+
+def test_a_description_cannot_ask_for_memory(theirs, tmp_path):
+    # An empty bytearray of 2 ** 60 bytes, in eleven bytes of pickle.
+    rewrite(tmp_path / "pytorch_model.bin", b"\x80\x05\x96" + (2**60).to_bytes(8, "little") + b".")
+    with pytest.raises(ValueError, match="can be read safely"):
         open_torch_file(tmp_path / "pytorch_model.bin")
 
 
@@ -94,37 +97,16 @@ def test_a_file_from_before_torch_1_6_gives_its_tensors(theirs, tmp_path):
         np.testing.assert_array_equal(source.read(name), tensor.numpy())
 
 
-def test_a_truncated_old_file_is_refused(tmp_path):
-    torch.save({"weight": torch.zeros(30)}, tmp_path / "old.bin", _use_new_zipfile_serialization=False)
-    (tmp_path / "old.bin").write_bytes((tmp_path / "old.bin").read_bytes()[:-8])
-    with pytest.raises(ValueError, match=r"old.bin is not .* it is truncated"):
-        open_torch_file(tmp_path / "old.bin")
-
-
-def test_a_compressed_zip_is_refused(tmp_path):
-    torch.save({"weight": torch.zeros(3)}, tmp_path / "file.bin")
-    with zipfile.ZipFile(tmp_path / "file.bin") as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    with zipfile.ZipFile(tmp_path / "file.bin", "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    with pytest.raises(ValueError, match="a compressed zip, which torch does not write"):
-        open_torch_file(tmp_path / "file.bin")
-
-
-def test_a_description_cannot_ask_for_memory(theirs, tmp_path):
-    # An empty bytearray of 2 ** 60 bytes, in eleven bytes of pickle.
-    rewrite(tmp_path / "pytorch_model.bin", b"\x80\x05\x96" + (2**60).to_bytes(8, "little") + b".")
-    with pytest.raises(ValueError, match=r"pytorch_model.bin is not .* can be read safely"):
-        open_torch_file(tmp_path / "pytorch_model.bin")
-
-
-def test_integers_where_floats_are_wanted_are_named(theirs, tmp_path):
-    tensors = {name: tensor.clone() for name, tensor in theirs.state_dict().items()}
-    tensors["bert.encoder.layer.1.output.dense.bias"] = torch.arange(15)
-    torch.save(tensors, tmp_path / "pytorch_model.bin")
-    with pytest.raises(ValueError, match=r"layer.1.output.dense.bias is of type I64, expected F32"):
-        kbi.MaskedLM.from_pretrained(tmp_path)
+def test_a_truncated_old_file_and_a_compressed_zip_are_refused(tmp_path):
+    path = tmp_path / "file.bin"
+    torch.save({"weight": torch.zeros(30)}, path, _use_new_zipfile_serialization=False)
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(ValueError, match="it is truncated"):
+        open_torch_file(path)
+    torch.save({"weight": torch.zeros(3)}, path)
+    rewrite(path, compression=zipfile.ZIP_DEFLATED)
+    with pytest.raises(ValueError, match="compressed"):
+        open_torch_file(path)
 
 
 def test_shards_are_read_by_their_index(small_config, tmp_path):

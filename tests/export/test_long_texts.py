@@ -5,7 +5,7 @@ import json
 import keras
 import numpy as np
 import pytest
-from made_exports import make
+from made_exports import ask_graph, make
 from tiers import full_but, on
 
 import keras_bert_impl as kbi
@@ -60,13 +60,13 @@ def model_arguments(model):
         ("classifier", "head_and_tail"),
     ),
 )
-def test_a_saved_model_reads_long_texts_as_the_model_does_and_cuts_pairs(name, long_texts, ask):
+def test_a_saved_model_reads_long_texts_as_the_model_does_and_cuts_pairs(name, long_texts):
     kind, arguments = MODELS[name]
     model = make(kind, **arguments, long_texts=long_texts)
-    check(ask(model, text=TEXTS), model)
+    check(ask_graph(model, text=TEXTS), model)
     if (name, long_texts) == ("classifier", "windows"):
-        assert ask(model, text=[])["logits"].shape == (0, 3)
-        found = ask(model, "pairs", text=TEXTS, text_pair=TEXTS[::-1])
+        assert ask_graph(model, text=[])["logits"].shape == (0, 3)
+        found = ask_graph(model, "pairs", text=TEXTS, text_pair=TEXTS[::-1])
         np.testing.assert_allclose(found["logits"], model.predict((TEXTS, TEXTS[::-1]), verbose=0), atol=1e-5)
 
 
@@ -80,12 +80,12 @@ def test_an_export_says_how_it_reads_long_texts(tmp_path):
 
 
 @on("tensorflow")
-def test_a_saved_model_labels_every_word_of_a_text_as_tag_does(ask):
+def test_a_saved_model_labels_every_word_of_a_text_as_tag_does():
     model = make("TokenClassifier")
     bias = model.get_layer("classifier").bias
     bias.assign(bias - model.predict(TEXTS[2:3], verbose=0).mean(axis=(0, 1)))  # so that words get different labels
     texts = [*TEXTS[1:], "dogs " * 40, "the dogs", "", "rain dogs cat \u200d " * 9]
-    served = ask(model, text=texts)
+    served = ask_graph(model, text=texts)
     for text, *found in zip(texts, served["words"], served["labels"], served["probabilities"], strict=True):
         labels = model.tag([text.split()])[0] if text else []
         count = len(text.split())

@@ -232,11 +232,10 @@ np.save(sys.argv[1] + "/expected.npy", classifier.predict(sys.argv[2].split("|")
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("backend", ["jax", "torch"])
-def test_model_of_another_backend_is_served_with_its_own_outputs(backend, tmp_path):
-    if importlib.util.find_spec(backend) is None:  # to import it here would take seconds
-        pytest.skip(f"{backend} is not installed")
-    environment = {**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+def test_model_of_another_backend_is_served_with_its_own_outputs(tmp_path):
+    if importlib.util.find_spec("torch") is None:  # to import it here would take seconds
+        pytest.skip("torch is not installed")
+    environment = {**os.environ, "KERAS_BACKEND": "torch", "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
     command = [sys.executable, "-c", TRAIN_ELSEWHERE, tmp_path / "served", "|".join(TEXTS)]
     process = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert process.returncode == 0, process.stderr
@@ -280,12 +279,11 @@ def doubled(tmp_path, monkeypatch):
 def test_a_class_of_the_user_s_own_is_served_with_its_own_outputs(doubled, encoder, tokenizer, tmp_path, monkeypatch):
     model = with_large_weights(doubled(encoder, 3, tokenizer, sequence_length=9))
     expected = model.predict(TEXTS, verbose=0)
-    for backend in ("tensorflow", "jax"):  # here, and by another process
-        with monkeypatch.context() as patch:
-            patch.setattr(keras.backend, "backend", lambda backend=backend: backend)
-            export_saved_model(model, tmp_path / backend)
-        found = answers(tf.saved_model.load(str(tmp_path / backend)).signatures["serving_default"], text=TEXTS)
-        np.testing.assert_allclose(found["logits"], expected, atol=1e-5)
+    with monkeypatch.context() as patch:
+        patch.setattr(keras.backend, "backend", lambda: "jax")  # so that another process writes it
+        export_saved_model(model, tmp_path / "served")
+    found = answers(tf.saved_model.load(str(tmp_path / "served")).signatures["serving_default"], text=TEXTS)
+    np.testing.assert_allclose(found["logits"], expected, atol=1e-5)
 
 
 def test_another_process_is_given_the_class_that_computes(doubled, encoder):
@@ -304,15 +302,6 @@ def test_a_quantized_model_is_served_with_its_own_outputs(ask):
     model.quantize("int8")
     found = ask(model, text=TEXTS)["logits"]
     np.testing.assert_allclose(found, model.predict(TEXTS, verbose=0), atol=1e-5)
-
-
-@pytest.mark.full
-def test_failure_of_the_other_process_is_shown(classifier, tmp_path, monkeypatch):
-    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
-    monkeypatch.setattr(handover, "tokenizer_to_config", lambda tokenizer: {"vocabulary": [], "lowercase": True})
-    with pytest.raises(RuntimeError, match=r"vocabulary has no \[PAD\]"):
-        export_saved_model(classifier, tmp_path / "served")
-    assert list(tmp_path.iterdir()) == []
 
 
 def writer_of(name):

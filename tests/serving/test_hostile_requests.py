@@ -1,9 +1,4 @@
-"""Requests that are made to harm: each is refused with its reason, and the server is as it was.
-
-The long form, ten thousand requests, takes minutes:
-
-    MALLOC_ARENA_MAX=1 python -m pytest --full tests/serving/test_hostile_requests.py
-"""
+"""Requests that are made to harm: each is refused with its reason, and the server is as it was."""
 
 import concurrent.futures
 import ctypes
@@ -27,7 +22,6 @@ pytestmark = on("tensorflow")
 
 PREDICT = "/v1/models/toy:predict"
 BOMBS = [
-    b"[" * 100_000,
     b'{"instances":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
     b'{"instances":[' + b"1," * 10**6 + b"1]}",
@@ -44,10 +38,8 @@ DAMAGED = [
     b'{"instances":["\xff\xfe"]}',
     b'{"instances":["\\ud800"]}',
     b'{"instances":[{"b64":"%%%"}]}',
-    b'{"instances":[{"b64":1}]}',
     b'{"instances":[[["a"]]]}',
     b'{"instances":[{}]}',
-    b'{"instances":{"text":"a"}}',
     b'{"inputs":{"text":null}}',
     b'{"inputs":{"text":[]}, "signature_name":"\\u0000"}',
     b'{"instances":["boom"]}',
@@ -204,13 +196,13 @@ def test_hostile_requests_are_refused_and_the_server_goes_on(protocol, server):
 
 @pytest.mark.full
 @pytest.mark.parametrize("protocol", ATTACKS)
-def test_ten_thousand_hostile_requests_leave_no_trace_in_memory(protocol, server):
+def test_thousands_of_hostile_requests_leave_no_trace_in_memory(protocol, server):
     attack, _, most = ATTACKS[protocol]
     memory()  # skips before the long work
-    attack(server, 6000)  # what the allocators keep for the next requests
+    attack(server, 1500)  # what the allocators keep for the next requests
     before, statuses = memory(), set()
     for _ in itertools.repeat(None, 5):
-        statuses |= attack(server, 2000)
+        statuses |= attack(server, 500)
     grown = (memory() - before) / 2**20
-    print(f"{grown:.1f} MiB more than before 10,000 requests; statuses {sorted(statuses)}")
-    assert statuses <= most and grown < 25, f"{grown:.0f} MiB more than before"
+    print(f"{grown:.1f} MiB more than before 2,500 requests; statuses {sorted(statuses)}")
+    assert statuses <= most and grown < 12, f"{grown:.0f} MiB more than before"

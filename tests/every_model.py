@@ -1,8 +1,16 @@
 """One small model of each kind, and the arrays that it takes."""
 
+import keras
 import numpy as np
 
 import keras_bert_impl as kbi
+
+# Of the two rows of `small_batch`, as pre-training learns them.
+LABELS = {
+    "mask_ids": np.array([[17, 5, 10], [9, 13, 0]], "int32"),
+    "mask_weights": np.array([[1, 1, 1], [1, 1, 0]], "float32"),
+    "next_sentence_labels": np.array([0, 1], "int32"),
+}
 
 # A function for each kind that builds it over an encoder.
 MODELS = {
@@ -19,6 +27,11 @@ MODELS = {
     "FeatureTagger": lambda encoder, **arguments: kbi.FeatureTagger(encoder, 3, features="last", units=5, **arguments),
 }
 KINDS = tuple(MODELS)
+
+
+def as_arrays(weights):
+    """Copies of weights, of which a training step changes none."""
+    return [keras.ops.convert_to_numpy(weight).copy() for weight in weights]
 
 
 def inputs_of(kind, batch):

@@ -55,7 +55,7 @@ def fit(directory, interruptions=(), data=(TEXTS, LABELS), build=build, callback
         made = [*(make() for make in callbacks), *([Interrupt(batches)] if batches else [])]
         given = data(model) if callable(data) else data
         try:
-            model.fit(*given, **{"batch_size": 3, "epochs": 3, "verbose": 0, **arguments}, callbacks=[resume, *made])
+            model.fit(*given, **{"batch_size": 3, "epochs": 2, "verbose": 0, **arguments}, callbacks=[resume, *made])
         except KeyboardInterrupt:
             continue
     return model

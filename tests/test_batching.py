@@ -119,22 +119,6 @@ def test_predictions_come_back_in_the_order_of_the_rows(small_tokenizer, rows):
     np.testing.assert_allclose(predict_rows(model, batches_of(small_tokenizer, rows)), alone, atol=1e-5)
 
 
-def test_fit_takes_batches_of_different_lengths(small_tokenizer, rows):
-    config = kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7, max_length=72)
-    model = kbi.TextClassifier(kbi.BertEncoder(config), 3, tokenizer=small_tokenizer)
-    model.compile(loss=model.loss, optimizer="sgd", **QUICK_STEPS)
-    batches = batches_of(small_tokenizer, rows, labels=np.arange(11) % 3)
-    seen = []
-    model.fit(
-        batches,
-        epochs=2,
-        shuffle=False,
-        verbose=0,
-        callbacks=[keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(batches.epoch))],
-    )
-    assert int(model.optimizer.iterations) == 12 and len(seen) == 2
-
-
 def test_sorted_batches_give_outputs_back_in_the_order_of_the_rows(small_tokenizer):
     ids = [[7] * length for length in (3, 5, 2, 6, 4, 1, 3)]
     batches = SortedBatches(small_tokenizer, Rows(ids), batch_size=2, sequence_length=11, multiple=1)

@@ -8,12 +8,14 @@ import keras_bert_impl as kbi
 
 pytestmark = once
 
-TEXTS, LABELS = ["the cat sat on a mat in rain . the cat", "red blue " * 7], [0, 1]
+# Of 12, 16 and 11 tokens with [CLS] and [SEP], as many as the model takes.
+TEXTS = ["the cat sat on a mat in rain . the", "red blue " * 7, "the cat sat on a mat in rain ."]
+LABELS = [0, 1, 0]
 CALLS = {
-    "fit": lambda model: model.fit(TEXTS, LABELS, verbose=0),
+    "fit": lambda model: model.fit(TEXTS, LABELS, batch_size=1, epochs=2, verbose=0),
     "fit with validation data": lambda model: model.fit(["rain"], [0], validation_data=(TEXTS, LABELS), verbose=0),
     "evaluate": lambda model: model.evaluate(TEXTS, LABELS, verbose=0),
-    "predict": lambda model: model.predict(TEXTS, verbose=0),
+    "predict": lambda model: model.predict(TEXTS, batch_size=1, verbose=0),
     "classify": lambda model: model.classify(TEXTS),
     "rows": lambda model: model.rows(TEXTS),
 }
@@ -31,4 +33,5 @@ def test_the_warning_of_cut_texts_names_the_line_of_the_call(classifier, name):
         warnings.simplefilter("always")
         CALLS[name](classifier)
     (warning,) = [warning for warning in caught if "were cut" in str(warning.message)]
+    assert str(warning.message).startswith("2 of 3 texts have more than 11 tokens")
     assert (warning.filename, warning.lineno) == (__file__, inspect.getsourcelines(CALLS[name])[1])

@@ -34,7 +34,8 @@ def full_on(*backends):
 
 def runs_here(item, backend, full):
     """Whether pytest runs a collected test on a backend, in `make test` or, with `full`, in `make test-all`."""
-    if not full and (item.get_closest_marker("full") or backend in _arguments_of("full_on", item)):
+    left_to_full = {one for mark in item.iter_markers("full_on") for one in mark.args}  # of a test and of its case
+    if not full and (item.get_closest_marker("full") or backend in left_to_full):
         return False
     is_numerical = NUMERICAL.intersection(item.location[0].split(os.sep)) or item.get_closest_marker("three_in_full")
     return backend in _arguments_of("on", item, BACKENDS if full and is_numerical else ("torch",))
@@ -46,7 +47,7 @@ def full_but(cases, *first, on=BACKENDS):
     return [case if case in first else pytest.param(*_arguments(case), marks=mark) for case in cases]
 
 
-def _arguments_of(name, item, otherwise=()):
+def _arguments_of(name, item, otherwise):
     mark = item.get_closest_marker(name)
     return mark.args if mark else otherwise
 

@@ -1,23 +1,16 @@
 """A `fit` that was interrupted ends as if it had not been; one that could not is refused."""
 
 import itertools
-import pathlib
 import random
-import subprocess
-import sys
 
 import keras
 import numpy as np
 import pytest
 from made_fits import LABELS, TEXTS, Interrupt, assert_equal, build, fit
-from tiers import every_backend, on
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks import BestWeights, ExactResume
-from keras_bert_impl.callbacks.saved_states import TrainingState
-
-# 14 texts in batches of 3 are 5 steps. Interrupted in the first epoch, at the end of one, within one, in the last.
-BREAKS = (3, 4, 3, 5)
 
 
 @pytest.fixture(scope="module")
@@ -25,46 +18,48 @@ def whole(tmp_path_factory):
     return fit(tmp_path_factory.mktemp("whole"), validation_data=(TEXTS, LABELS))
 
 
-@every_backend
 def test_an_interrupted_fit_of_texts_ends_as_an_uninterrupted_one(whole, tmp_path):
-    """Weights with dropout, and the history with the running means of metrics and with validation."""
-    assert_equal(fit(tmp_path, BREAKS, validation_data=(TEXTS, LABELS)), whole)
+    """Weights with dropout, and the history with the running means of metrics and with validation.
+
+    14 texts in batches of 3 are 5 steps. Interrupted in the first epoch, at its end, and within the second.
+    """
+    assert_equal(fit(tmp_path, (3, 3, 3), validation_data=(TEXTS, LABELS)), whole)
+
+
+def assert_goes_on(tmp_path, *arguments, broken=(7,), **options):
+    """Compares a fit with one that is interrupted."""
+    runs = [fit(tmp_path / name, breaks, *arguments, **options) for name, breaks in (("a", ()), ("b", broken))]
+    assert_equal(*runs)
+    return runs
+
+
+@on("tensorflow", "jax")
+def test_an_interrupted_epoch_goes_on(tmp_path):
+    assert_goes_on(tmp_path, broken=(3,), epochs=1)
 
 
 def test_masks_of_texts_are_the_same_again(tmp_path):
-    def build_masked_lm():
-        return build(kbi.MaskedLM)
-
-    runs = [fit(tmp_path / name, breaks, (TEXTS,), build_masked_lm) for name, breaks in (("a", ()), ("b", (7,)))]
-    assert_equal(*runs)
+    assert_goes_on(tmp_path, (TEXTS,), lambda: build(kbi.MaskedLM))
 
 
 def test_arrays_are_batched_in_an_order_that_can_be_repeated(tmp_path):
-    def rows(model):
-        return model.rows(TEXTS), np.array(LABELS)
-
-    runs = [fit(tmp_path / name, breaks, rows) for name, breaks in (("a", ()), ("b", (7,)))]
-    assert_equal(*runs)
+    assert_goes_on(tmp_path, lambda model: (model.rows(TEXTS), np.array(LABELS)))
 
 
-@pytest.mark.parametrize("steps", [None, 4])
-def test_a_dataset_is_read_on_from_the_step(tmp_path, steps):
+def test_a_dataset_is_read_on_from_the_step(tmp_path):
     """With steps_per_epoch, an epoch begins where the one before stopped in the dataset."""
     tf = pytest.importorskip("tensorflow")
 
     def dataset(model):
         return (tf.data.Dataset.from_tensor_slices((model.rows(TEXTS), LABELS)).batch(3),)
 
-    options = {"batch_size": None, "steps_per_epoch": steps}
-    runs = [fit(tmp_path / name, breaks, dataset, **options) for name, breaks in (("a", ()), ("b", (7,)))]
-    assert_equal(*runs)
+    assert_goes_on(tmp_path, dataset, batch_size=None, steps_per_epoch=4)
 
 
 def test_a_dataset_of_texts_is_read_on_from_the_step(tmp_path):
     tf = pytest.importorskip("tensorflow")
     dataset = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)).batch(3)
-    runs = [fit(tmp_path / name, breaks, (dataset,), batch_size=None) for name, breaks in (("a", ()), ("b", (7,)))]
-    assert_equal(*runs)
+    assert_goes_on(tmp_path, (dataset,), batch_size=None)
 
 
 def test_a_function_opens_the_data_at_the_step(tmp_path):
@@ -82,9 +77,7 @@ def test_a_function_opens_the_data_at_the_step(tmp_path):
 
         return (at,)
 
-    options = {"batch_size": None, "steps_per_epoch": 4}
-    runs = [fit(tmp_path / name, breaks, data, **options) for name, breaks in (("a", ()), ("b", (7,)))]
-    assert_equal(*runs)
+    assert_goes_on(tmp_path, data, batch_size=None, steps_per_epoch=4, epochs=3)
     # The first batch is also read for the checks.
     assert [step for step in opened if step][-2:] == [6, 8], "the rest of the second epoch, and the others"
 
@@ -95,8 +88,7 @@ def test_averaged_weights_replace_the_weights_only_at_the_end(tmp_path):
     def build_averaged():
         return build(optimizer=kbi.optimization.BertAdamW(1e-2, use_ema=True, ema_momentum=0.9))
 
-    runs = [fit(tmp_path / name, breaks, build=build_averaged) for name, breaks in (("a", ()), ("b", (3,)))]
-    assert_equal(*runs)
+    assert_goes_on(tmp_path, broken=(3,), build=build_averaged)
 
 
 def test_the_best_weights_and_the_patience_of_others_go_on(tmp_path):
@@ -104,8 +96,7 @@ def test_the_best_weights_and_the_patience_of_others_go_on(tmp_path):
         lambda: BestWeights("loss", mode="min"),
         lambda: keras.callbacks.EarlyStopping("accuracy", patience=1, min_delta=2.0),
     ]
-    runs = [fit(tmp_path / name, breaks, callbacks=callbacks, epochs=9) for name, breaks in (("a", ()), ("b", (4, 4)))]
-    assert_equal(*runs)
+    runs = assert_goes_on(tmp_path, broken=(4, 4), callbacks=callbacks, epochs=9)
     assert len(runs[0].history.epoch) == 2
 
 
@@ -230,72 +221,3 @@ def test_the_fit_of_another_model_is_refused(tmp_path):
 def test_steps_that_do_not_fill_an_execution_are_refused(tmp_path):
     with pytest.raises(ValueError, match="5 steps are not a multiple of steps_per_execution 2"):
         fit(tmp_path, build=lambda: build(steps_per_execution=2))
-
-
-NOTEBOOK = """
-import sys
-
-sys.path[:0] = {paths}
-import keras
-import keras_bert_impl as kbi
-from made_fits import LABELS, TEXTS, build
-
-class Tell(keras.callbacks.Callback):
-    def on_train_batch_end(self, batch, logs=None):
-        print("step", flush=True)
-
-directory = sys.argv[1]
-model = build(run_eagerly=False)
-model.fit(
-    TEXTS * 3, LABELS * 3, batch_size=3, epochs=5, verbose=0, validation_data=(TEXTS, LABELS),
-    callbacks=[
-        Tell(),
-        kbi.callbacks.ExactResume(directory, every_steps=2),
-        kbi.callbacks.BestWeights("val_accuracy"),
-        kbi.callbacks.StopOnBadLoss(directory),
-        kbi.callbacks.TrainingFigures(),
-    ],
-)
-model.save_weights(directory + "/end.weights.h5")
-"""
-
-
-@pytest.mark.full
-def test_a_notebook_killed_ten_times_ends_as_if_it_had_not_been(tmp_path):
-    """SIGKILL after a random number of steps, most of them within an epoch of 14; steps are compiled as usual."""
-    tests = pathlib.Path(__file__).parents[1]
-    script = tmp_path / "notebook.py"
-    script.write_text(NOTEBOOK.format(paths=[str(tests), str(tests.parent)]))
-
-    def start(name):
-        command = [sys.executable, script, tmp_path / name]
-        (tmp_path / name).mkdir(exist_ok=True)
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    whole = start("whole")
-    output, errors = whole.communicate()
-    assert whole.returncode == 0, errors
-    draw, kills = random.Random(0), []
-    while True:
-        process, steps = start("broken"), 0
-        until = draw.randint(3, 9) if len(kills) < 10 else None
-        for line in process.stdout:
-            steps += line == "step\n"
-            if steps == until:
-                process.kill()
-                break
-        if process.wait() == 0:
-            break
-        assert until is not None, process.stderr.read()
-        kills.append(steps)
-    print(f"{keras.backend.backend()}: {output.count('step')} steps; killed after {kills} steps of each process")
-    assert len(kills) == 10
-    one, other = (TrainingState(tmp_path / name).read_last() for name in ("broken", "whole"))
-    assert one[0] == other[0] == 70 and one[1].keys() == other[1].keys()
-    for name, array in one[1].items():
-        np.testing.assert_array_equal(array, other[1][name], err_msg=name)
-    model, arrays = build(), []
-    for name in ("broken", "whole"):
-        model.load_weights(tmp_path / name / "end.weights.h5")
-        arrays.append(model.get_weights())
-    assert all(np.array_equal(a, b) for a, b in zip(*arrays, strict=True))

@@ -10,14 +10,10 @@ from keras_bert_impl.encoders import skeleton
 
 def test_a_training_sequence_takes_what_is_published():
     # BERT-large takes 0.241 TFLOP a sequence of 128 tokens and 1.02 of 512, base 0.070 and 0.301.
-    for name, length, predictions, expected in (
-        ("bert_base", 128, 20, 0.070),
-        ("bert_base", 512, 77, 0.301),
-        ("bert_large", 128, 20, 0.241),
-        ("bert_large", 512, 77, 1.02),
-    ):
-        found = training_flops(skeleton(BertConfig.from_name(name)), 1, length, predictions) / 1e12
-        assert abs(found / expected - 1) < 0.02, (name, length, found)
+    for name, short, long in (("bert_base", 0.070, 0.301), ("bert_large", 0.241, 1.02)):
+        encoder = skeleton(BertConfig.from_name(name))
+        assert training_flops(encoder, 1, 128, 20) / 1e12 == pytest.approx(short, rel=0.02)
+        assert training_flops(encoder, 1, 512, 77) / 1e12 == pytest.approx(long, rel=0.02)
 
 
 def test_flops_by_hand():
@@ -70,14 +66,10 @@ def test_an_enhanced_mask_decoder_counts_the_last_block_twice():
 @pytest.mark.parametrize(
     ("kind", "tflops"),
     [
-        ("TPU v4", 275),
         ("TPU v5 lite", 197),
         ("TPU v5", 459),
-        ("TPU v6 lite", 918),
-        ("NVIDIA A100-SXM4-80GB", 312),
         ("NVIDIA H100 80GB HBM3", 989),
         ("NVIDIA H100 PCIe", 756),
-        ("NVIDIA H200", 989),
         ("NVIDIA L4", 121),
         ("NVIDIA L40S", 362),
     ],

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 from made_fits import LABELS, TEXTS, build
-from tiers import every_backend, on
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks import ExactResume, StopOnBadLoss
@@ -19,7 +19,6 @@ BAD = [0.0] * 14
 BAD[11] = 1e38  # its squared error is infinite
 
 
-@every_backend
 def test_the_batch_of_an_infinite_loss_is_saved(tmp_path):
     model = diverging()
     with pytest.raises(ValueError, match=r"The loss of step 4 is inf.*diverged_step_00000004.npz holds the rows"):

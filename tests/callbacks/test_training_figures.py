@@ -107,8 +107,15 @@ def test_percentiles_are_of_a_step_also_where_several_are_executed_together(cloc
     assert figures._step_times()["seconds_per_step_p50"] == 0.5
 
 
-@pytest.mark.parametrize("slow", [SlowBatches, slow_tf_data])
-@pytest.mark.parametrize("opened", [lambda data: data, lambda data: lambda step: data], ids=["given", "by a function"])
+@pytest.mark.parametrize(
+    ("slow", "opened"),
+    [
+        (SlowBatches, lambda data: data),
+        (SlowBatches, lambda data: lambda step: data),
+        (slow_tf_data, lambda data: data),
+    ],
+    ids=["given", "by a function", "tf.data"],
+)
 def test_waiting_for_batches_is_a_share_of_the_time(slow, opened, clock, monkeypatch):
     """Each batch takes 2 s to read, as long as its step takes to compute."""
     monkeypatch.setattr(step_data, "time", training_figures.time)

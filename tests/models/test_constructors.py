@@ -3,20 +3,9 @@
 import keras
 import numpy as np
 import pytest
-from tiers import every_backend
 
 import keras_bert_impl as kbi
 from keras_bert_impl.encoders import weight_shapes
-
-
-def test_a_subclass_may_pass_arguments_on(small_config):
-    class Mine(kbi.TextClassifier):
-        def __init__(self, encoder, mine=1, **options):
-            super().__init__(encoder, 2, **options)
-            self.mine = mine
-
-    model = Mine(kbi.BertEncoder(small_config), mine=3, class_names=["a", "b"])
-    assert (model.mine, model.class_names) == (3, ["a", "b"])
 
 
 def test_a_checkpoint_is_opened_with_an_argument_of_a_subclass(directory):
@@ -72,7 +61,6 @@ def test_sizes_may_be_integers_of_numpy(tmp_path):
     assert (loaded.num_classes, loaded.encoder.config) == (3, encoder.config)
 
 
-@every_backend
 @pytest.mark.filterwarnings("ignore:.* has no values for classifier")
 def test_the_first_model_that_is_opened_gets_the_head_of_all_later_ones(directory):
     def head():

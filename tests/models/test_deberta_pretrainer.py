@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
+from every_model import LABELS
 from reference_models import open_in_transformers, outputs_of
 from safetensors.numpy import load_file
 from tiers import every_backend, full_on
@@ -11,18 +12,13 @@ from tiers import every_backend, full_on
 import keras_bert_impl as kbi
 from keras_bert_impl.optimization import BertAdamW, ClipsToGlobalNorm
 
-LABELS = {
-    "mask_ids": np.array([[17, 5, 10], [9, 13, 0]], "int32"),
-    "mask_weights": np.array([[1, 1, 1], [1, 1, 0]], "float32"),
-}
-
 
 @pytest.fixture
 def config(small_tokenizer):
     return kbi.DebertaV2Config(
         small_tokenizer.vocabulary_size,
         hidden_size=12,
-        num_layers=4,
+        num_layers=2,
         num_heads=2,
         intermediate_size=14,
         num_buckets=8,
@@ -61,13 +57,12 @@ def rows_of(batch):
     return {name: batch[name] for name in ("token_ids", "segment_ids", "padding_mask")}
 
 
-@every_backend
 def test_the_generator_is_half_as_deep_and_starts_with_the_words_of_the_discriminator(config, small_tokenizer, batch):
     encoder = kbi.DebertaV2Encoder(config)
     before = encoder.predict(rows_of(batch), verbose=0)["sequence_output"]
     model = kbi.ElectraPretrainer(encoder, small_tokenizer)
     generator = model.masked_lm.encoder
-    assert (generator.config.num_layers, generator.config.hidden_size) == (2, 12)
+    assert (generator.config.num_layers, generator.config.hidden_size) == (1, 12)
     np.testing.assert_array_equal(*tables(model))
     assert np.abs(tables(model)[0]).max() > 0.1
     np.testing.assert_array_equal(encoder.predict(rows_of(batch), verbose=0)["sequence_output"], before)
@@ -156,8 +151,6 @@ def test_the_head_is_that_of_microsoft_s_code(config, small_tokenizer, batch, tm
     np.testing.assert_allclose(model.detector.predict_on_batch(rows), logits, atol=2e-5)
 
 
-@every_backend
-@full_on("tensorflow", "jax")
 def test_sequences_of_a_packed_row_are_judged_by_their_own_first_token(config, small_tokenizer):
     alone = kbi.ReplacedTokenDetector(kbi.DebertaV2Encoder(config), small_tokenizer)
     packed = kbi.ReplacedTokenDetector(kbi.DebertaV2Encoder(config, packed=True), small_tokenizer)

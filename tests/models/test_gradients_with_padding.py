@@ -33,7 +33,7 @@ HEADS = {
 CASES = [(name, kind) for name in CONFIGS if name in FAMILIES or "ModernBert" in name for kind in HEADS]
 # In rows of seven tokens, the window of the first ModernBERT is computed by blocks, that of the second is not.
 WINDOWS = ("ModernBert", "ModernBert, three of four layers see a window")
-QUICK = [(name, kind) for name in (*WINDOWS, "DebertaV2") for kind in ("states", "question_answerer")]
+QUICK = [(WINDOWS[0], "states"), (WINDOWS[1], "question_answerer"), ("DebertaV2", "question_answerer")]
 
 
 def data_of(kind, config, batch):
@@ -102,7 +102,7 @@ def test_gradients_are_finite_differences_and_those_of_the_plain_form(name, kind
         np.testing.assert_allclose(found[path], expected, atol=1e-5 * max(1, size), err_msg=path)
 
 
-@pytest.mark.parametrize("name", full_but(FAMILIES, "Bert", "ModernBert", "Deberta"))
+@pytest.mark.parametrize("name", full_but(FAMILIES, "Bert", "ModernBert"))
 def test_loss_and_gradients_of_answers_do_not_depend_on_how_far_rows_are_padded(name):
     # A BigBird's tokens see others in rows of another number of blocks, where these are not seen as a whole.
     config = without_dropout(name, max_length=200, **({"block_size": 64} if name == "BigBird" else {}))

@@ -2,9 +2,8 @@
 
 import copy
 import dataclasses
+import gc
 import pickle
-import subprocess
-import sys
 import warnings
 
 import keras
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import QUICK_STEPS, without
 from every_model import KINDS, MODELS, inputs_of
-from tiers import every_backend, full_but
+from tiers import full_but
 
 import keras_bert_impl as kbi
 from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers
@@ -31,54 +30,31 @@ def trained(model, batch):
     return model
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_frozen_layers_come_back_frozen(kind, small_config, tmp_path):
-    model = MODELS[kind](kbi.BertEncoder(small_config))
-    freeze_layers(model, 1)
-    model.save(tmp_path / "model.keras")
-    reloaded = keras.saving.load_model(tmp_path / "model.keras")
-    assert trainable_paths(reloaded) == trainable_paths(model)
-    assert not any(path.startswith(("token_embedding", "block_0")) for path in trainable_paths(reloaded))
-
-
-def test_training_goes_on_with_the_optimizer_s_state_after_freezing(small_config, small_batch, tmp_path):
-    model = kbi.TextClassifier(kbi.BertEncoder(small_config), 3)
-    freeze_layers(model, 1)
-    trained(model, small_batch).save(tmp_path / "model.keras")
-    reloaded = keras.saving.load_model(tmp_path / "model.keras")
-    assert int(reloaded.optimizer.iterations) == 1
-    for found, expected in zip(reloaded.optimizer.variables, model.optimizer.variables, strict=True):
-        np.testing.assert_array_equal(keras.ops.convert_to_numpy(found), keras.ops.convert_to_numpy(expected))
-
-
-def test_single_frozen_layers_and_weights_come_back_so(small_config, tmp_path):
-    model = kbi.TokenClassifier(kbi.BertEncoder(small_config), 3)
+def freeze_parts(model):
     model.encoder.get_layer("block_1").attention.trainable = False
-    model.encoder.get_layer("pooler").trainable = False  # not a weight of this model, but of its encoder
+    model.encoder.get_layer("pooler").trainable = False  # not a weight of a tagger, but of its encoder
     model.get_layer("classifier").bias.trainable = False
-    model.save(tmp_path / "model.keras")
-    reloaded = keras.saving.load_model(tmp_path / "model.keras")
-    assert trainable_paths(reloaded) == trainable_paths(model)
-    assert not reloaded.encoder.get_layer("pooler").trainable
-    assert reloaded.encoder.get_layer("block_1").trainable
-    assert not reloaded.encoder.get_layer("block_1").attention.trainable
 
 
-def test_a_frozen_encoder_comes_back_frozen(small_config, tmp_path):
-    model = kbi.TextClassifier(kbi.BertEncoder(small_config), 3)
-    model.encoder.trainable = False
-    model.save(tmp_path / "model.keras")
-    reloaded = keras.saving.load_model(tmp_path / "model.keras")
-    assert reloaded.trainable and not reloaded.encoder.trainable
-    assert trainable_paths(reloaded) == ["classifier/kernel", "classifier/bias"]
+FROZEN = {
+    "blocks": lambda model: freeze_layers(model, 1),
+    "parts": freeze_parts,
+    "encoder": lambda model: setattr(model.encoder, "trainable", False),
+    "model": lambda model: setattr(model, "trainable", False),
+}
 
 
-def test_a_frozen_model_comes_back_frozen(small_config, tmp_path):
-    model = kbi.TextClassifier(kbi.BertEncoder(small_config), 3)
-    model.trainable = False
-    model.save(tmp_path / "model.keras")
-    reloaded = keras.saving.load_model(tmp_path / "model.keras")
-    assert not reloaded.trainable and trainable_paths(reloaded) == []
+@pytest.mark.parametrize("what", FROZEN)
+def test_what_is_frozen_comes_back_frozen(what, small_config, tmp_path):
+    model = kbi.TokenClassifier(kbi.BertEncoder(small_config), 3)
+    every = trainable_paths(model)
+    FROZEN[what](model)
+    reloaded = in_a_file(model, tmp_path)
+    assert trainable_paths(reloaded) == trainable_paths(model) != every
+    flags = [
+        [(layer.name, layer.trainable) for layer in one._flatten_layers() if layer.weights] for one in (reloaded, model)
+    ]
+    assert flags[0] == flags[1]
 
 
 def in_a_file(model, path):
@@ -87,9 +63,8 @@ def in_a_file(model, path):
 
 
 COPIES = {
-    "file": in_a_file,
-    "pickle": lambda model, path: pickle.loads(pickle.dumps(model)),
-    "deepcopy": lambda model, path: copy.deepcopy(model),
+    "pickle": lambda model: pickle.loads(pickle.dumps(model)),
+    "deepcopy": copy.deepcopy,
 }
 LORA = {
     "the blocks": lambda model: enable_lora(model, 2),
@@ -116,7 +91,6 @@ def assert_trains_on_alike(found, model, batch):
         np.testing.assert_allclose(*map(keras.ops.convert_to_numpy, (one, other)), atol=1e-6, err_msg=other.path)
 
 
-@every_backend
 @pytest.mark.parametrize("where", full_but(LORA, "half of the blocks", "the embedding"))
 def test_a_model_with_lora_trains_on_from_its_file(where, small_config, small_batch, tmp_path):
     model = without_dropout(small_config)
@@ -126,14 +100,15 @@ def test_a_model_with_lora_trains_on_from_its_file(where, small_config, small_ba
 
 
 @pytest.mark.parametrize("how", COPIES)
-def test_a_copy_of_a_model_with_lora_trains_on_alike(how, small_config, small_batch, tmp_path):
+def test_a_copy_of_a_model_with_lora_trains_on_alike(how, small_config, small_batch):
     model = without_dropout(small_config)
     enable_lora(model, 2)
     trained(model, small_batch)
-    assert_trains_on_alike(COPIES[how](model, tmp_path), model, small_batch)
+    assert_trains_on_alike(COPIES[how](model), model, small_batch)
 
 
 def test_lora_over_an_int8_model_trains_on_from_its_file(small_config, small_batch, tmp_path):
+    gc.freeze()  # Keras collects garbage for each layer that it quantizes, which takes seconds with many imports
     model = without_dropout(small_config)
     model.quantize("int8")
     enable_lora(model, 2)
@@ -156,19 +131,20 @@ def test_weights_of_lora_are_kept_in_a_file_of_weights(small_config, small_batch
     assert all(np.any(weight) for weight in again.trainable_weights if "lora_kernel_a" in weight.path)
 
 
-@pytest.mark.parametrize("how", COPIES)
-def test_an_untrained_model_is_copied_without_a_warning(how, small_config, small_batch, tmp_path):
+def test_an_untrained_model_is_saved_and_opened_without_a_warning(small_config, small_batch, tmp_path):
     model = without_dropout(small_config)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        again = COPIES[how](model, tmp_path)
+        again = in_a_file(model, tmp_path)
     assert_trains_on_alike(again, model, small_batch)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("BertEncoder", "FeatureTagger")])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "FeatureTagger"])
 def test_a_class_of_the_user_s_own_is_saved_as_the_one_it_inherits_from(kind, small_config, small_batch, tmp_path):
     own = type("Mine", (getattr(kbi, kind),), {})
-    model = own(kbi.BertEncoder(small_config), *([3] if kind.endswith("Classifier") else []))
+    config = dataclasses.replace(small_config, num_layers=1)
+    over = config if kind == "BertEncoder" else kbi.BertEncoder(config)
+    model = own(over, *([3] if kind.endswith("Classifier") else []))
     inputs = inputs_of(kind, small_batch)
     expected = keras.tree.flatten(model.predict_on_batch(inputs))
     model.save_pretrained(tmp_path)
@@ -181,33 +157,7 @@ def test_a_class_of_the_user_s_own_is_saved_as_the_one_it_inherits_from(kind, sm
     assert isinstance(reloaded, own)
 
 
-def test_an_encoder_of_the_user_s_own_is_saved(small_config, tmp_path):
-    own = type("Mine", (kbi.BertEncoder,), {})
-    encoder = own(small_config)
-    encoder.save_pretrained(tmp_path)
-    for found, expected in zip(own.from_pretrained(tmp_path).weights, encoder.weights, strict=True):
-        np.testing.assert_array_equal(keras.ops.convert_to_numpy(found), keras.ops.convert_to_numpy(expected))
-
-
-@every_backend
-@pytest.mark.parametrize("first", full_but(["keras_bert_impl", "keras"], "keras_bert_impl"))
-def test_a_program_that_only_imports_the_package_finds_its_classes(first, small_config, small_batch, tmp_path):
-    """Keras finds a class of ours by its registered name, not by its module."""
-    trained(kbi.TextClassifier(kbi.BertEncoder(small_config), 3), small_batch).save(tmp_path / "model.keras")
-    parts = [kbi.embedding_losses.TripletLoss(), kbi.layers.PositionEmbedding(5), BertAdamW(1e-3)]
-    configs = [keras.saving.serialize_keras_object(part) for part in parts]
-    code = (
-        f"import {first}\n"
-        "import keras, keras_bert_impl\n"
-        f"parts = [keras.saving.deserialize_keras_object(config) for config in {configs!r}]\n"
-        f"parts.append(keras.saving.load_model({str(tmp_path / 'model.keras')!r}))\n"
-        "print(*(type(part).__name__ for part in parts), int(parts[-1].optimizer.iterations))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "TripletLoss PositionEmbedding BertAdamW TextClassifier 1\n", done.stderr
-
-
-@pytest.mark.parametrize("kind", ["BertEncoder", "TextClassifier", "TextEmbedder"])
+@pytest.mark.parametrize("kind", ["BertEncoder", "TextClassifier"])
 def test_clone_model_is_refused_with_what_makes_a_copy(kind, small_config):
     model = MODELS[kind](kbi.BertEncoder(small_config))
     with pytest.raises(ValueError, match=rf"makes it a {kind}: type\(model\).from_config\(model.get_config\(\)\)"):

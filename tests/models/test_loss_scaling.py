@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conftest import QUICK_STEPS, without
 from every_model import KINDS, MODELS
-from tiers import every_backend, full_on
+from tiers import every_backend, full_but, full_on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.optimization import BertAdamW
@@ -52,17 +52,6 @@ def test_gradients_too_small_for_float16_arrive(encoder, small_batch):
     assert step_of_block(kbi.TextClassifier(encoder, 3), small_batch) > 1e-4
 
 
-def test_the_scale_survives_a_keras_file(encoder, small_batch, tmp_path):
-    model = kbi.TextClassifier(encoder, 3)
-    model.compile(optimizer=model.optimizer, loss=model.loss, **QUICK_STEPS)
-    model.train_on_batch(without(small_batch, "mask_positions"), LABELS)
-    model.optimizer.dynamic_scale.assign(96.0)
-    model.save(tmp_path / "model.keras")
-    reloaded = keras.saving.load_model(tmp_path / "model.keras")
-    assert float(reloaded.optimizer.dynamic_scale.value) == 96.0
-    assert int(reloaded.optimizer.iterations) == 1
-
-
 def test_a_model_of_a_user_s_own_that_loses_gradients_says_so_with_the_remedy(encoder, small_batch):
     model = functional(encoder)
     weights = model.get_weights()
@@ -75,20 +64,13 @@ def test_a_model_of_a_user_s_own_that_loses_gradients_says_so_with_the_remedy(en
         assert step_of_block(model, small_batch) > 1e-4
 
 
-def test_other_precisions_are_trained_without_a_word(small_config, small_batch):
-    model = functional(kbi.BertEncoder(small_config, dtype="mixed_bfloat16"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        assert step_of_block(model, small_batch) > 1e-4
-
-
 @every_backend
 @full_on("jax")
-@pytest.mark.parametrize("dtype", ["float16", "mixed_float16"])
+@pytest.mark.parametrize("dtype", full_but(["float16", "mixed_float16"], "mixed_float16", on=("tensorflow",)))
 def test_an_encoder_of_float16_predicts_as_one_of_float32(small_config, small_batch, dtype):
     """Without dropout, for which XLA has no fused attention of float16 on a CPU."""
     wide, narrow = kbi.BertEncoder(small_config), kbi.BertEncoder(small_config, dtype=dtype)
     narrow.set_weights(wide.get_weights())
     inputs = {name: small_batch[name] for name in wide.input}
-    expected, found = (model.predict(inputs, verbose=0)["sequence_output"] for model in (wide, narrow))
+    expected, found = (keras.ops.convert_to_numpy(one(inputs)["sequence_output"]) for one in (wide, narrow))
     np.testing.assert_allclose(found.astype("float32"), expected, atol=0.02)

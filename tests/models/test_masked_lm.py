@@ -1,10 +1,12 @@
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
-from conftest import QUICK_STEPS
+from conftest import QUICK_STEPS, revealing_config
 from reference_models import open_in_transformers, outputs_of, random_model
 
-from keras_bert_impl import BertConfig, BertEncoder, MaskedLM, Pretrainer
+from keras_bert_impl import BertEncoder, MaskedLM, Pretrainer
 from keras_bert_impl.preprocessing import masked_texts
 from keras_bert_impl.preprocessing.masked_texts import MaskedTextRows, MaskedTexts
 
@@ -13,17 +15,9 @@ MASKED = ["the [MASK] sat on a [MASK]", "red [MASK] is good"]
 
 
 @pytest.fixture
-def config():
-    return BertConfig(
-        vocabulary_size=29,
-        hidden_size=6,
-        num_layers=1,
-        num_heads=2,
-        intermediate_size=7,
-        max_length=11,
-        hidden_dropout_rate=0.0,
-        attention_dropout_rate=0.0,
-        initializer_range=0.5,
+def config(small_tokenizer):
+    return dataclasses.replace(
+        revealing_config(small_tokenizer, max_length=11, initializer_range=0.5), vocabulary_size=29
     )
 
 
@@ -79,13 +73,6 @@ def test_a_text_without_a_mask_and_one_that_is_too_long_are_refused(model):
         model.fill_mask("[MASK] " + "the " * 9)
 
 
-def test_predict_scores_each_mask_of_each_text(model):
-    logits = model.predict(MASKED, verbose=0)
-    alone = model.predict(MASKED[1:], verbose=0)
-    assert logits.shape == (2, 2, 29)
-    np.testing.assert_allclose(logits[1, 0], alone[0, 0], atol=1e-5)
-
-
 def test_the_text_of_a_mask_is_the_token_and_that_of_others_is_not(model):
     ids = model.rows(["[MASK] [SEP] cat"])["token_ids"][0].tolist()
     tokenizer = model.tokenizer
@@ -95,14 +82,9 @@ def test_the_text_of_a_mask_is_the_token_and_that_of_others_is_not(model):
 
 def test_fit_learns_from_texts(config, small_tokenizer):
     model = MaskedLM(BertEncoder(config), tokenizer=small_tokenizer)
-    model.optimizer.learning_rate = 1e-2  # the masks of five texts are too noisy to see 5e-5 at work
-    history = model.fit(TEXTS * 6, batch_size=10, epochs=12, verbose=0).history
-    assert np.mean(history["loss"][-3:]) < 0.8 * np.mean(history["loss"][:3])
-
-
-def test_pairs_of_texts_are_refused(model):
-    with pytest.raises(ValueError, match=r"text 0 is \['the cat"):
-        model.fit((TEXTS, TEXTS), verbose=0)
+    model.optimizer.learning_rate = 3e-2  # the masks of five texts are too noisy to see 5e-5 at work
+    history = model.fit(TEXTS * 6, batch_size=10, epochs=6, verbose=0).history
+    assert np.mean(history["loss"][-2:]) < 0.8 * history["loss"][0]
 
 
 def test_masks_of_several_texts_are_filled_as_those_of_each(model):
@@ -157,17 +139,6 @@ def test_labels_of_no_token_have_no_weight(model):
     np.testing.assert_allclose(found["loss"], expected["loss"], rtol=1e-5)
     with pytest.raises(ValueError, match=r"labels\[0\]\[1\] is 29, out of range"):
         model.fit(rows, [[7, 29], [9, 0]], verbose=0)
-
-
-def test_texts_that_are_cut_are_counted(model):
-    long = "the cat sat on a mat in rain . the cat"
-    with pytest.warns(UserWarning, match="1 of 3 texts have more than 11 tokens"):
-        model.fit([*TEXTS[:2], long], verbose=0)
-
-
-def test_evaluation_of_texts_is_repeatable(model):
-    first, second = (model.evaluate(TEXTS, verbose=0, return_dict=True) for _ in range(2))
-    assert first == second
 
 
 def test_validation_texts_are_masked_as_evaluation_masks_them(model):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS, WORDS
-from tiers import every_backend, full_but, on
+from tiers import every_backend, full_but, full_on, on
 
 import keras_bert_impl as kbi
 
@@ -41,13 +41,14 @@ def encoder(**options):
 
 
 @every_backend
-@pytest.mark.parametrize("kind", full_but(CASES, "TextClassifier", "MaskedLM", on=("tensorflow", "jax")))
+@full_on("jax")
+@pytest.mark.parametrize("kind", full_but(CASES, "TextClassifier", on=("tensorflow",)))
 def test_a_model_is_fitted_and_asked_on_rows_of_several_lengths(kind, small_tokenizer):
     arguments, data, ask = CASES[kind]
     model = getattr(kbi, kind)(encoder(), tokenizer=small_tokenizer, **arguments)
-    history = model.fit(*data, batch_size=3, epochs=2, verbose=0).history["loss"]
-    assert len(history) == 2 and np.isfinite(history).all()
-    assert int(model.optimizer.iterations) == 2 * 5
+    history = model.fit(*data, batch_size=3, verbose=0).history["loss"]
+    assert len(history) == 1 and np.isfinite(history).all()
+    assert int(model.optimizer.iterations) == 5
     assert np.isfinite(model.evaluate(*data, batch_size=3, verbose=0)).all()
     if ask:
         assert len(ask(model)) == len(TEXTS)
@@ -58,9 +59,9 @@ def test_a_model_is_fitted_and_asked_on_rows_of_several_lengths(kind, small_toke
     "kind",
     full_but(
         ["TextClassifier", "TextRegressor", "NextSentencePredictor", "MaskedLM", "TextEmbedder"],
-        "TextClassifier", "TextEmbedder",
+        "TextClassifier",
     ),
-)  # fmt: skip
+)
 def test_a_dataset_of_texts_trains_as_lists_do(kind, small_tokenizer):
     import tensorflow as tf
 
@@ -69,23 +70,8 @@ def test_a_dataset_of_texts_trains_as_lists_do(kind, small_tokenizer):
     if model.compiled:  # an embedder compiles for its data
         model.compile(optimizer="sgd", loss=model.loss, **QUICK_STEPS)
     slices = data if len(data) > 1 else data[0]
-    history = model.fit(tf.data.Dataset.from_tensor_slices(slices).batch(3), epochs=2, verbose=0).history["loss"]
-    assert np.isfinite(history).all() and int(model.optimizer.iterations) == 2 * 5
+    history = model.fit(tf.data.Dataset.from_tensor_slices(slices).batch(3), verbose=0).history["loss"]
+    assert np.isfinite(history).all() and int(model.optimizer.iterations) == 5
     if kind == "TextClassifier":
         found = model.predict(tf.data.Dataset.from_tensor_slices(TEXTS).batch(2), verbose=0)
         np.testing.assert_allclose(found, model.predict(TEXTS, verbose=0), atol=1e-5)
-
-
-@on("tensorflow")
-@pytest.mark.parametrize("kind", full_but(CASES, "TextClassifier"))
-def test_a_model_made_in_the_scope_of_a_strategy_is_fitted_outside_it(kind, small_tokenizer):
-    """As in every guide of Keras: the model is made and compiled in `with strategy.scope()`, and `fit` follows it."""
-    import tensorflow as tf
-
-    arguments, data, ask = CASES[kind]
-    with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
-        model = getattr(kbi, kind)(encoder(), tokenizer=small_tokenizer, **arguments)
-    assert np.isfinite(model.fit(*data, batch_size=3, verbose=0).history["loss"]).all()
-    assert np.isfinite(model.evaluate(*data, batch_size=3, verbose=0)).all()
-    if ask:
-        assert len(ask(model)) == len(TEXTS)

@@ -112,7 +112,7 @@ def test_the_states_are_those_of_microsoft_s_two_streams():
     masked, ranks = drawn(model, rows)
     assert sorted(ranks[0]) == [0, 1, 2, 3] and sorted(ranks[1, :2]) == [0, 1]
     states = keras.Model(model.input, model.get_layer("masked_lm_head").input[0])
-    found = states.predict_on_batch(rows)[:, -POSITIONS.shape[1] :]
+    found = keras.ops.convert_to_numpy(states(rows))[:, -POSITIONS.shape[1] :]
     for row, (length, count) in enumerate(((9, 4), (6, 2))):
         order = np.argsort(ranks[row, :count])
         expected = two_streams(
@@ -121,7 +121,6 @@ def test_the_states_are_those_of_microsoft_s_two_streams():
         np.testing.assert_allclose(found[row, order], expected, atol=1e-5)
 
 
-@every_backend
 def test_no_prediction_sees_its_token_and_orders_differ_while_training():
     model, rows = model_of(), rows_of()
     expected = model.predict_on_batch(rows)["masked_lm_logits"]
@@ -182,14 +181,12 @@ def test_sequences_of_a_packed_row_are_rows_of_their_own():
         np.testing.assert_allclose(found[:, place : place + 1], expected, atol=1e-5)
 
 
-@every_backend
-@full_on("tensorflow")
 def test_it_learns_and_is_saved_with_its_options(tmp_path):
     model, rows = model_of(), rows_of()
     labels = {"mask_ids": np.take_along_axis(rows["token_ids"], POSITIONS, axis=1)}
     labels["mask_weights"] = (POSITIONS > 0).astype("float32")
-    model.compile(optimizer=BertAdamW(1e-2), **QUICK_STEPS)
-    losses = [model.train_on_batch(rows, labels, return_dict=True)["masked_lm_loss"] for _ in range(30)]
+    model.compile(optimizer=BertAdamW(3e-2), **QUICK_STEPS)
+    losses = [model.train_on_batch(rows, labels, return_dict=True)["masked_lm_loss"] for _ in range(12)]
     assert losses[-1] < losses[0] / 2
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")

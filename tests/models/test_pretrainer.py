@@ -7,17 +7,12 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
+from every_model import LABELS
 from reference_models import outputs_of, random_model
 from tiers import every_backend, full_but, on
 
 from keras_bert_impl import BertEncoder, Pretrainer
 from keras_bert_impl.optimization import BertAdamW
-
-LABELS = {
-    "mask_ids": np.array([[17, 5, 40], [9, 33, 0]], "int32"),
-    "mask_weights": np.array([[1, 1, 1], [1, 1, 0]], "float32"),
-    "next_sentence_labels": np.array([0, 1], "int32"),
-}
 
 
 def without_dropout(config):
@@ -55,20 +50,16 @@ def labels_of_every_token(batch):
     return labels
 
 
-def test_logits_equal_those_of_transformers(small_config, small_batch, tmp_path):
-    theirs = outputs_of(random_model("BertForPreTraining", small_config, tmp_path), small_batch)
-    ours = Pretrainer.from_pretrained(tmp_path).predict_on_batch(small_batch)
-    expected = np.take_along_axis(theirs["prediction_logits"], small_batch["mask_positions"][:, :, None], 1)
-    np.testing.assert_allclose(ours["masked_lm_logits"], expected, atol=1e-5)
-    np.testing.assert_allclose(ours["next_sentence_logits"], theirs["seq_relationship_logits"], atol=1e-5)
-
-
 @every_backend
-def test_the_loss_equals_that_of_transformers(small_config, small_batch, tmp_path):
+def test_logits_and_loss_equal_those_of_transformers(small_config, small_batch, tmp_path):
     model = random_model("BertForPreTraining", small_config, tmp_path)
     labels = {"labels": labels_of_every_token(small_batch), "next_sentence_label": LABELS["next_sentence_labels"]}
-    expected = outputs_of(model, small_batch, **labels)["loss"]
-    pretrainer = Pretrainer.from_pretrained(tmp_path)
+    theirs = outputs_of(model, small_batch, **labels)
+    pretrainer, expected = Pretrainer.from_pretrained(tmp_path), theirs["loss"]
+    ours = pretrainer.predict_on_batch(small_batch)
+    logits = np.take_along_axis(theirs["prediction_logits"], small_batch["mask_positions"][:, :, None], 1)
+    np.testing.assert_allclose(ours["masked_lm_logits"], logits, atol=1e-5)
+    np.testing.assert_allclose(ours["next_sentence_logits"], theirs["seq_relationship_logits"], atol=1e-5)
     pretrainer.compile(**QUICK_STEPS)
     losses = pretrainer.test_on_batch(small_batch, LABELS, return_dict=True)
     # Google's 1e-5 in the denominator, of 5 predictions: 2e-6 of the loss.
@@ -118,23 +109,11 @@ def test_gradients_reach_every_weight(small_config, small_batch):
 @every_backend
 def test_one_repeated_batch_is_learnt_by_heart(small_config, small_batch):
     pretrainer = Pretrainer(BertEncoder(without_dropout(one_layer(small_config))))
-    pretrainer.compile(optimizer=BertAdamW(1e-2))
-    train(pretrainer, small_batch, 150)
+    pretrainer.compile(optimizer=BertAdamW(3e-2))
+    train(pretrainer, small_batch, 60)
     assert pretrainer.test_on_batch(small_batch, LABELS, return_dict=True)["loss"] < 0.05
 
 
-@every_backend
-def test_equal_seeds_give_equal_runs(small_config, small_batch):
-    def run():
-        keras.utils.set_random_seed(11)
-        pretrainer = compiled(one_layer(small_config))
-        train(pretrainer, small_batch, 2)
-        return pretrainer
-
-    assert_equal_weights(run(), run(), atol=0)
-
-
-@every_backend
 def test_training_goes_on_from_a_keras_file_as_if_uninterrupted(small_config, small_batch, tmp_path):
     # Keras does not save the seeds of dropout: with dropout, the resumed run would draw other numbers.
     config = without_dropout(one_layer(small_config))

@@ -55,6 +55,7 @@ def of_transformers(model, rows, seen):
 
 
 @every_backend
+@full_on("jax")
 def test_logits_are_those_of_transformers_with_the_order_that_was_drawn(tmp_path):
     theirs = random_model("XLNetForMaskedLM", CONFIG, tmp_path / "theirs")
     rows = rows_of()
@@ -119,16 +120,14 @@ def test_sequences_of_a_packed_row_are_rows_of_their_own():
         np.testing.assert_allclose(found[:, place : place + 1], expected, atol=1e-5)
 
 
-@every_backend
-@full_on("tensorflow")
-@pytest.mark.parametrize("permuted", full_but([{"seed": 3}, None], {"seed": 3}, on=("tensorflow", "jax")))
+@pytest.mark.parametrize("permuted", full_but([{"seed": 3}, None], {"seed": 3}))
 def test_it_learns_and_is_saved_with_its_options(permuted, tmp_path):
     model, rows = kbi.Pretrainer(kbi.XLNetEncoder(CONFIG), next_sentence=False, permuted=permuted), rows_of()
     labels = {"mask_ids": np.take_along_axis(rows["token_ids"], POSITIONS, axis=1)}
     labels["mask_weights"] = IS_REAL.astype("float32")
-    model.compile(optimizer=BertAdamW(1e-2), **QUICK_STEPS)
+    model.compile(optimizer=BertAdamW(3e-2), **QUICK_STEPS)
     before = keras.ops.convert_to_numpy(model.get_layer("query_start").weights[0]).copy()
-    losses = [model.train_on_batch(rows, labels, return_dict=True)["masked_lm_loss"] for _ in range(30)]
+    losses = [model.train_on_batch(rows, labels, return_dict=True)["masked_lm_loss"] for _ in range(12)]
     assert losses[-1] < losses[0] / 2
     assert np.abs(keras.ops.convert_to_numpy(model.get_layer("query_start").weights[0]) - before).max() > 1e-3
     model.save(tmp_path / "model.keras")

@@ -58,11 +58,6 @@ def test_only_the_n_best_starts_and_ends_of_a_window_make_answers():
     assert texts_and_scores(answers_to_words(logits, n_best=2)[0]) == [("c", 3), ("a", 3)]
 
 
-def test_the_n_best_of_a_window_are_its_best_spans():
-    answers, _ = answers_to_words(([3, 0, 1], [0, 2, 1]), n_best=2)
-    assert texts_and_scores(answers) == [("a b", 5), ("a b c", 4)]
-
-
 def test_a_question_keeps_n_best_answers_of_all_its_windows_together():
     answers, _ = answers_to_words(([1, 0], [1, 0]), ([0, 5], [0, 4]), ([3, 0], [2, 0]), n_best=1)
     assert texts_and_scores(answers) == [("b", 9)]

@@ -4,16 +4,11 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
+from every_model import LABELS, as_arrays
 from reference_models import outputs_of
 
 import keras_bert_impl as kbi
 from keras_bert_impl.losses import masked_lm_loss
-
-LABELS = {
-    "mask_ids": np.array([[17, 5, 10], [9, 13, 0]], "int32"),
-    "mask_weights": np.array([[1, 1, 1], [1, 1, 0]], "float32"),
-    "next_sentence_labels": np.array([0, 1], "int32"),
-}
 
 
 @pytest.fixture
@@ -55,7 +50,7 @@ def test_words_behind_the_longest_span_are_left_out_of_its_loss(small_config, ba
 
 def test_a_step_changes_every_weight_and_learns(small_config, batch):
     model = build(small_config)
-    before = [keras.ops.convert_to_numpy(weight).copy() for weight in model.trainable_weights]
+    before = as_arrays(model.trainable_weights)
     first = model.train_on_batch(batch, LABELS, return_dict=True)
     for weight, old in zip(model.trainable_weights, before, strict=True):
         assert (keras.ops.convert_to_numpy(weight) != old).any(), weight.path

@@ -1,14 +1,13 @@
 import dataclasses
 import json
-import warnings
 
 import keras
 import numpy as np
 import pytest
-from conftest import QUICK_STEPS
-from tiers import every_backend, on
+from conftest import QUICK_STEPS, revealing_config
+from tiers import every_backend, full_on, on
 
-from keras_bert_impl import BertConfig, BertEncoder, TextClassifier, batching
+from keras_bert_impl import BertEncoder, TextClassifier, batching
 from keras_bert_impl.optimization import BertAdamW
 
 TEXTS = ["the cat is good", "the dog is bad", "a good mat", "bad rain", "red cats sat"]
@@ -17,18 +16,8 @@ LABELS = np.array([1, 0, 1, 0, 2])
 
 
 @pytest.fixture
-def config():
-    return BertConfig(
-        vocabulary_size=29,
-        hidden_size=6,
-        num_layers=1,
-        num_heads=2,
-        intermediate_size=7,
-        max_length=11,
-        hidden_dropout_rate=0.0,
-        attention_dropout_rate=0.0,
-        initializer_range=0.5,
-    )
+def config(small_tokenizer):
+    return revealing_config(small_tokenizer, max_length=11, initializer_range=0.5)
 
 
 @pytest.fixture
@@ -41,12 +30,6 @@ def make_classifier(config, tokenizer):
     model = TextClassifier(BertEncoder(config), 3, tokenizer=tokenizer, class_names=names)
     model.compile(optimizer=BertAdamW(1e-2), loss=model.loss, metrics=["accuracy"], **QUICK_STEPS)
     return model
-
-
-def test_one_string_is_one_text(classifier):
-    np.testing.assert_allclose(
-        classifier.predict(TEXTS[0], verbose=0), classifier.predict(TEXTS[:1], verbose=0), atol=1e-6
-    )
 
 
 def test_predictions_come_in_the_order_of_the_texts(classifier):
@@ -135,9 +118,10 @@ def test_batches_of_ones_own_are_shuffled_where_asked(classifier, shuffle):
 
 
 @every_backend
+@full_on("tensorflow")
 def test_fit_learns_from_texts(classifier):
-    classifier.compile(optimizer=BertAdamW(1e-2), loss=classifier.loss)
-    classifier.fit(TEXTS, LABELS, epochs=60, verbose=0)
+    classifier.compile(optimizer=BertAdamW(3e-2), loss=classifier.loss)
+    classifier.fit(TEXTS, LABELS, epochs=25, verbose=0)
     assert classifier.predict(TEXTS, verbose=0).argmax(-1).tolist() == LABELS.tolist()
 
 
@@ -158,27 +142,6 @@ def test_texts_longer_than_the_sequence_are_cut_to_it(config, small_tokenizer):
     long, short = "the cat sat on a mat in rain", "the cat sat"
     np.testing.assert_array_equal(model.rows([long])["token_ids"], model.rows([short])["token_ids"])
     np.testing.assert_allclose(model.predict([long], verbose=0), model.predict([short], verbose=0), atol=1e-6)
-
-
-def test_texts_that_are_cut_are_counted_once_a_call(config, small_tokenizer):
-    model = make_classifier(config, small_tokenizer)
-    texts = ["the cat sat on a mat in rain . the cat", "rain", "red blue " * 7]
-    calls = {
-        "fit": lambda: model.fit(texts, [0, 1, 2], batch_size=1, epochs=2, verbose=0),
-        "evaluate": lambda: model.evaluate(texts, [0, 1, 2], batch_size=1, verbose=0),
-        "predict": lambda: model.predict(texts, batch_size=1, verbose=0),
-        "rows": lambda: model.rows(texts),
-        "tokenizer": lambda: small_tokenizer(texts, sequence_length=11),
-    }
-    for name, call in calls.items():
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            call()
-        found = [str(warning.message) for warning in caught if "cut" in str(warning.message)]
-        assert len(found) == 1 and found[0].startswith("2 of 3 texts have more than 11 tokens"), name
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.rows(["the cat sat on a mat in rain ."])  # 11 with [CLS] and [SEP]
 
 
 def test_a_sequence_longer_than_the_position_table_is_refused(config, small_tokenizer):
@@ -234,6 +197,7 @@ def test_class_names_are_written_in_order(classifier, tmp_path):
 
 
 @on("tensorflow")  # about TensorFlow's tracing
+@pytest.mark.full
 def test_the_training_step_is_traced_once(classifier, monkeypatch):
     """Twice, if the optimizer's and the metrics' variables were created while it is traced."""
     traced, compute = [], type(classifier).compute_loss

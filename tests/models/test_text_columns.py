@@ -2,8 +2,9 @@ import warnings
 
 import keras
 import numpy as np
+import pandas
 import pytest
-from conftest import QUICK_STEPS
+from conftest import QUICK_STEPS, revealing_config
 
 import keras_bert_impl as kbi
 from keras_bert_impl.embedding_losses import (
@@ -22,47 +23,18 @@ SIMILARITY = [0.9, 0.8, 0.5, 0.2, 0.4]
 
 
 @pytest.fixture
-def config():
-    return kbi.BertConfig(
-        vocabulary_size=29,
-        hidden_size=6,
-        num_layers=1,
-        num_heads=2,
-        intermediate_size=7,
-        max_length=11,
-        hidden_dropout_rate=0.0,
-        attention_dropout_rate=0.0,
-        initializer_range=0.5,
-    )
-
-
-@pytest.fixture
-def make(config, small_tokenizer):
+def make(small_tokenizer):
     """Builds an embedder, compiled with a loss if there is one."""
 
     def build(loss=None, learning_rate=1e-2, **arguments):
         keras.utils.set_random_seed(3)
+        config = revealing_config(small_tokenizer, max_length=11, initializer_range=0.5)
         model = kbi.TextEmbedder(kbi.BertEncoder(config), small_tokenizer, **arguments)
         if loss is not None:
             model.compile(optimizer=BertAdamW(learning_rate), loss=loss, **QUICK_STEPS)
         return model
 
     return build
-
-
-class Table:
-    """The part of the interface of pandas' DataFrame that counts."""
-
-    ndim = 2
-
-    def __init__(self, *columns):
-        self.columns = columns
-
-    def __len__(self):
-        return len(self.columns[0])
-
-    def __array__(self, dtype=None, copy=None):
-        return np.array(self.columns, dtype=dtype).T
 
 
 @pytest.mark.parametrize("kind", [CosineSimilarityLoss, CoSENTLoss, MultipleNegativesRankingLoss, TripletLoss])
@@ -89,7 +61,7 @@ def test_the_loss_of_fit_is_that_of_the_vectors_of_single_texts(kind, make):
         (tuple(FIRST), np.array(SECOND)),
         list(zip(FIRST, SECOND, strict=True)),
         np.array([FIRST, SECOND]).T,
-        Table(FIRST, SECOND),
+        pandas.DataFrame({"a": FIRST, "b": SECOND}),
     ],
     ids=["columns", "other columns", "list of pairs", "array", "table"],
 )
@@ -173,7 +145,7 @@ def test_equal_texts_are_counted_and_are_no_negatives_of_each_other(make):
 def test_fit_brings_positives_nearer(make):
     model = make(MultipleNegativesRankingLoss())
     before = model.evaluate((FIRST, SECOND), verbose=0)
-    model.fit((FIRST, SECOND), epochs=40, verbose=0)
+    model.fit((FIRST, SECOND), epochs=20, verbose=0)
     assert model.evaluate((FIRST, SECOND), verbose=0) < 0.2 * before
     assert [model.search(text, SECOND)[0].text for text in FIRST] == SECOND
 
@@ -219,13 +191,8 @@ def test_wrong_rows_are_named(columns, message, make):
 @pytest.mark.parametrize(
     ("loss", "labels", "message"),
     [
-        (
-            CosineSimilarityLoss(),
-            [0, 0.5, 4.2, 1, 5],
-            r"labels\[2\] is 4.2, but CosineSimilarityLoss compares labels with cosines",
-        ),
+        (CosineSimilarityLoss(), [0, 0.5, 4.2, 1, 5], r"labels\[2\] is 4.2, .* compares labels with cosines"),
         (CosineSimilarityLoss(), [0, 0.5, np.nan, 1, 1], r"labels\[2\] is nan, not a finite number"),
-        (CosineSimilarityLoss(), [0, 0.5], r"labels have shape \(2,\), expected \(5,\)"),
         (CosineSimilarityLoss(), None, "CosineSimilarityLoss takes the similarity of each pair"),
         (MultipleNegativesRankingLoss(), SIMILARITY, "MultipleNegativesRankingLoss takes no labels"),
     ],
@@ -233,26 +200,18 @@ def test_wrong_rows_are_named(columns, message, make):
 def test_wrong_labels_are_named(loss, labels, message, make):
     tf = pytest.importorskip("tensorflow")
     model = make(loss)
-    with pytest.raises(ValueError, match=message):
-        model.fit((FIRST, SECOND), labels, verbose=0)
-    with pytest.raises(ValueError, match=message):
-        model.fit(
-            (FIRST, SECOND),
-            None if loss.takes_similarities is False else SIMILARITY,
-            validation_data=((FIRST, SECOND), labels),
-            verbose=0,
-        )
-    with pytest.raises(ValueError, match=message):
-        model.evaluate(model.rows((FIRST, SECOND)), labels if labels is None else np.array(labels), verbose=0)
+    right = SIMILARITY if loss.takes_similarities else None
+    for call in (
+        lambda: model.fit((FIRST, SECOND), labels, verbose=0),
+        lambda: model.fit((FIRST, SECOND), right, validation_data=((FIRST, SECOND), labels), verbose=0),
+        lambda: model.evaluate(model.rows((FIRST, SECOND)), labels and np.array(labels), verbose=0),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
     if labels is not None and len(labels) == 5:
         dataset = tf.data.Dataset.from_tensor_slices(((FIRST, SECOND), np.array(labels, "float32"))).batch(5)
         with pytest.raises(ValueError, match=message.replace("4.2", r"4\.\d+")):
             model.fit(dataset, verbose=0)
-
-
-def test_scores_of_any_scale_train_cosent(make):
-    model = make(CoSENTLoss())
-    model.fit((FIRST, SECOND), [0, 5, 3, 4, 2], verbose=0)
 
 
 def test_a_dataset_of_ids_has_the_numbers_of_the_texts_as_labels(make):

@@ -4,8 +4,9 @@ import keras
 import numpy as np
 import pytest
 import transformers
-from conftest import revealing_config
-from tiers import every_backend, full_on, on
+from conftest import QUICK_STEPS, revealing_config
+from conftest import WORDS as VOCABULARY
+from tiers import full_but, on
 
 import keras_bert_impl as kbi
 from keras_bert_training.tasks.conll import Sentence
@@ -22,27 +23,32 @@ LONG = "the cats sat on a mat, red dogs ran in rain. is it bad? yes, the mats sa
 @pytest.fixture
 def model(small_tokenizer):
     """Weights so large that words have different labels."""
+    return make(small_tokenizer)
+
+
+def make(tokenizer):
     keras.utils.set_random_seed(4)
-    config = revealing_config(small_tokenizer, max_length=20, initializer_range=0.7)
-    return kbi.TokenClassifier(kbi.BertEncoder(config), len(CLASSES), small_tokenizer, class_names=CLASSES)
+    config = revealing_config(tokenizer, max_length=20, initializer_range=0.7)
+    return kbi.TokenClassifier(kbi.BertEncoder(config), len(CLASSES), tokenizer, class_names=CLASSES)
 
 
-def trained(model, *data, **arguments):
+@pytest.fixture(scope="module")
+def trained():
+    model = make(kbi.WordPieceTokenizer(VOCABULARY))
     model.optimizer.learning_rate = 1e-2
-    return model.fit(*data, epochs=40, verbose=0, **arguments).history["loss"]
+    assert model.fit(TEXTS, SPANS, epochs=40, verbose=0).history["loss"][-1] < 0.1
+    return model
 
 
 @pytest.mark.parametrize("argument", ["metrics", "weighted_metrics"])
 @pytest.mark.parametrize(
     "given",
     [
-        ["accuracy"],
         {"classifier": ["accuracy"]},
-        ["sparse_categorical_accuracy"],
         [keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
         [keras.metrics.sparse_categorical_accuracy],
     ],
-    ids=["name", "by the output", "Keras' name", "object", "function"],
+    ids=["name", "object", "function"],
 )
 def test_accuracy_counts_only_labelled_tokens(model, argument, given):
     expected = model.evaluate(WORDS, LABELS, verbose=0, return_dict=True)["accuracy"]
@@ -65,16 +71,14 @@ def test_a_label_for_each_word_of_a_string_is_refused_with_the_remedy(model):
         model.fit(TEXTS, LABELS, verbose=0)
 
 
-@pytest.mark.parametrize("data", [(WORDS, LABELS), (TEXTS, SPANS)], ids=["words", "spans"])
-def test_what_was_learnt_is_told_in_words(model, data):
-    assert trained(model, *data)[-1] < 0.1
-    assert [[(found.text, found.label) for found in entities] for entities in model.tag(TEXTS)] == [
+def test_what_was_learnt_is_told_in_words(trained):
+    assert [[(found.text, found.label) for found in entities] for entities in trained.tag(TEXTS)] == [
         [("cats sat", "A")],
         [("red dogs", "B")],
         [("rain", "A")],
     ]
-    assert [[label.label for label in labels] for labels in model.tag(WORDS)] == LABELS
-    assert model.tag(TEXTS[0])[0].text == "cats sat"
+    assert [[label.label for label in labels] for labels in trained.tag(WORDS)] == LABELS
+    assert trained.tag(TEXTS[0])[0].text == "cats sat"
 
 
 def test_words_and_spans_give_the_same_rows_and_those_of_the_task(model, small_tokenizer):
@@ -90,11 +94,12 @@ def test_words_and_spans_give_the_same_rows_and_those_of_the_task(model, small_t
 
 def test_a_label_of_none_and_a_weight_of_0_teach_nothing(model):
     fresh = model.get_weights()
-    trained(model, WORDS[:1], [["O", "B-A", "O"]], sample_weight=[[1, 0, 1]])
+    model.optimizer.learning_rate = 1e-2
+    model.fit(WORDS[:1], [["O", "B-A", "O"]], sample_weight=[[1, 0, 1]], epochs=3, verbose=0)
     by_weight = model.get_weights()
     model.set_weights(fresh)
-    model.compile(kbi.optimization.BertAdamW(5e-5), loss=model.loss)
-    trained(model, WORDS[:1], [["O", -100, "O"]])
+    model.compile(kbi.optimization.BertAdamW(1e-2), loss=model.loss)
+    model.fit(WORDS[:1], [["O", -100, "O"]], epochs=3, verbose=0)
     for one, other in zip(by_weight, model.get_weights(), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
     assert not np.allclose(fresh[-2], other[-2])
@@ -116,16 +121,6 @@ def test_entities_are_those_of_transformers(model, aggregation, tmp_path):
         np.testing.assert_allclose([one.score for one in entities], [one["score"] for one in expected], atol=1e-5)
 
 
-def test_the_three_ways_of_joining_pieces_differ(model):
-    """ "dogs" is two pieces, whose logits are set by hand: the first says A with 0.6, the second B with 0.9."""
-    from keras_bert_impl.models.word_labels import _of_words
-
-    probabilities, word = np.array([[0.4, 0.6, 0, 0, 0], [0.1, 0, 0, 0.9, 0], [0.7, 0.3, 0, 0, 0]]), np.array([0, 0, 0])
-    assert _of_words(probabilities, word, "first") == ([1], [0.6])
-    assert _of_words(probabilities, word, "average") == ([0], [pytest.approx(0.4)])
-    assert _of_words(probabilities, word, "max") == ([3], [0.9])
-
-
 def test_long_texts_are_tagged_to_their_end_by_windows(model):
     """Attention is off, so that a piece's logits do not depend on what else its window shows; positions are all 0."""
     for weight in model.encoder.weights:
@@ -140,9 +135,8 @@ def test_long_texts_are_tagged_to_their_end_by_windows(model):
 
 
 @pytest.mark.parametrize("mark", ["\u0301", "\u0301\u0327"])
-def test_an_entity_keeps_the_accents_that_the_tokenizer_drops(model, mark):
-    trained(model, TEXTS, SPANS)
-    [found] = model.tag(f"the cats sat{mark}")
+def test_an_entity_keeps_the_accents_that_the_tokenizer_drops(trained, mark):
+    [found] = trained.tag(f"the cats sat{mark}")
     assert found.text == f"cats sat{mark}" and found.end == len(f"the cats sat{mark}")
 
 
@@ -171,11 +165,6 @@ def test_words_beyond_the_row_are_counted(model):
         model.fit([LONG.split(), ["a"]], [["O"] * len(LONG.split()), ["O"]], verbose=0)
 
 
-def test_an_unknown_aggregation_is_refused(model):
-    with pytest.raises(ValueError, match="aggregation 'simple' is unknown; known are first, average, max"):
-        model.tag("the cat", aggregation="simple")
-
-
 @pytest.mark.parametrize("data", [(WORDS, LABELS), (TEXTS, SPANS)], ids=["words", "spans"])
 def test_batches_of_a_loader_have_the_labels_of_lists(model, data):
     (inputs, labels), cut = model.row_maker.converted(data, None, pad_to=None)
@@ -187,8 +176,6 @@ def test_batches_of_a_loader_have_the_labels_of_lists(model, data):
     np.testing.assert_array_equal(weighted[2], [1.0, 2.0, 3.0])
 
 
-@every_backend
-@full_on("jax")
 def test_accuracy_does_not_depend_on_the_batches(model):
     """A token counts once, whatever the length of the batch it is in."""
     words, labels = [["the"] * 12, ["rain"], ["red", "dogs"]] * 2, [["O"] * 12, ["B-A"], ["B-B", "I-B"]] * 2
@@ -207,7 +194,7 @@ def test_spans_may_stand_in_spacy_s_dicts(model):
 
 
 @on("tensorflow")
-@pytest.mark.parametrize("form", ["ragged", "padded"])
+@pytest.mark.parametrize("form", full_but(["ragged", "padded"], "padded"))
 def test_a_dataset_of_words_and_names_of_labels_is_read_as_lists_are(model, form):
     import tensorflow as tf
 
@@ -217,6 +204,7 @@ def test_a_dataset_of_words_and_names_of_labels_is_read_as_lists_are(model, form
     else:
         dataset = rows.map(lambda *row: tuple(part.to_tensor() if hasattr(part, "to_tensor") else part for part in row))
         dataset = dataset.padded_batch(2, padded_shapes=([None], [None]))
+    model.compile("sgd", model.loss, metrics=["accuracy"], **QUICK_STEPS)
     expected = model.evaluate(WORDS, LABELS, verbose=0, return_dict=True)
     found = model.evaluate(dataset, verbose=0, return_dict=True)
     assert found == pytest.approx(expected, rel=1e-5)

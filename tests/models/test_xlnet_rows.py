@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from made_exports import check_rows_of_export
+from conftest import QUICK_STEPS
 from made_tokenizers import SENTENCES, xlnet_tokenizer
 from reference_models import open_in_transformers
-from tiers import every_backend, full_on, on, once
+from tiers import every_backend, full_on, once
 
 import keras_bert_impl as kbi
 from keras_bert_impl.models.span_answers import best_answers
@@ -32,9 +32,11 @@ def model_of(kind, tokenizer, **arguments):
 
 
 @every_backend
+@full_on("jax")
 def test_texts_and_pairs_are_classified_as_by_transformers_and_its_tokenizer(tokenizer, tmp_path):
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     model = model_of(kbi.TextClassifier, tokenizer, num_classes=3)
+    model.compile(loss=model.loss, **QUICK_STEPS)
     model.save_pretrained(tmp_path)
     theirs = open_in_transformers("XLNetForSequenceClassification", tmp_path)
     reader = transformers.AutoTokenizer.from_pretrained(tmp_path)
@@ -63,8 +65,6 @@ def test_a_question_without_an_answer_has_the_place_of_cls_in_each_window(tokeni
     assert (answers[0][0].text, answers[0][0].score, odds) == ("", 6.0, [6.0])
 
 
-@every_backend
-@full_on("jax")
 def test_a_mask_at_the_beginning_of_a_row_is_predicted_like_any_other(tokenizer):
     """0 is its place there, and what predictions are padded with."""
     model = model_of(kbi.MaskedLM, tokenizer)
@@ -74,40 +74,3 @@ def test_a_mask_at_the_beginning_of_a_row_is_predicted_like_any_other(tokenizer)
     np.testing.assert_allclose(
         [guess.probability for guess in together[0][0]], [guess.probability for guess in alone[0]], atol=1e-5
     )
-
-
-@on("tensorflow")
-@pytest.mark.full
-def test_a_saved_model_answers_and_classifies_as_the_model(tokenizer, tmp_path):
-    import tensorflow as tf
-
-    from keras_bert_impl.export import export_saved_model
-
-    def served(model, name, signature="serving_default", **texts):
-        export_saved_model(model, tmp_path / name)
-        function = tf.saved_model.load(str(tmp_path / name)).signatures[signature]
-        return {
-            name: array.numpy() for name, array in function(**{k: tf.constant(v) for k, v in texts.items()}).items()
-        }
-
-    model = model_of(kbi.TextClassifier, tokenizer, num_classes=3, sequence_length=40)
-    found = served(model, "pairs", "pairs", text=["The cat", "a"], text_pair=["Paris", SENTENCES[0]])
-    expected = model.predict((["The cat", "a"], ["Paris", SENTENCES[0]]), verbose=0)
-    np.testing.assert_allclose(found["logits"], expected, atol=1e-5)
-
-    model = model_of(kbi.QuestionAnswerer, tokenizer, sequence_length=40, null_threshold=-5.0)
-    contexts = [CONTEXT * 2, SENTENCES[0]]
-    found = served(model, "answers", question=[QUESTION] * 2, context=contexts)
-    for row, context in enumerate(contexts):
-        model.null_threshold = 1e9
-        expected = model.answer(QUESTION, context)[0]
-        np.testing.assert_allclose(found["null_odds"][row], expected.null_score - expected.score, atol=1e-4)
-        model.null_threshold = -5.0
-        assert found["answer"][row].decode() == model.answer(QUESTION, context)[0].text
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("format_name", ["onnx", "openvino", "litert"])
-def test_an_export_of_rows_gives_the_vectors(format_name, tokenizer, tmp_path):
-    model = model_of(kbi.TextEmbedder, tokenizer, pooling="lasttoken", sequence_length=9)
-    check_rows_of_export(format_name, model, ["The cat sat on the mat.", "a", ""], tmp_path)

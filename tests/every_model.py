@@ -12,6 +12,7 @@ LABELS = {
     "next_sentence_labels": np.array([0, 1], "int32"),
 }
 
+WITHOUT_DROPOUT = {"hidden_dropout_rate": 0.0, "attention_dropout_rate": 0.0}
 # A function for each kind that builds it over an encoder.
 MODELS = {
     "BertEncoder": lambda encoder, **arguments: encoder,

@@ -88,15 +88,6 @@ def test_labels_and_weights_stay_with_their_rows(small_tokenizer, rows):
         np.testing.assert_array_equal(weights, 10 * (labels["b"] - 1))
 
 
-def test_labels_may_be_lists_and_a_weight_may_stand_for_a_row(small_tokenizer, rows):
-    per_token = [[number] * 72 for number in range(11)]
-    batches = batches_of(small_tokenizer, rows, labels=per_token, weights=list(range(11)), per_token=True)
-    for index in range(batches.num_batches):
-        inputs, labels, weights = batches[index]
-        assert labels.shape == inputs["token_ids"].shape
-        assert labels[:, 0].tolist() == weights.tolist() == numbers_in(inputs)
-
-
 def test_choices_are_consecutive_rows_of_one_example(small_tokenizer, rows):
     batches = batches_of(small_tokenizer, rows[:9], labels=np.arange(3), choices=3)
     for index in range(2):

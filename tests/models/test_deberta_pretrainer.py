@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
-from every_model import LABELS
+from every_model import LABELS, WITHOUT_DROPOUT
 from reference_models import open_in_transformers, outputs_of
 from safetensors.numpy import load_file
 from tiers import every_backend, full_on
@@ -15,19 +15,9 @@ from keras_bert_impl.optimization import BertAdamW, ClipsToGlobalNorm
 
 @pytest.fixture
 def config(small_tokenizer):
-    return kbi.DebertaV2Config(
-        small_tokenizer.vocabulary_size,
-        hidden_size=12,
-        num_layers=2,
-        num_heads=2,
-        intermediate_size=14,
-        num_buckets=8,
-        max_distance=11,
-        max_length=11,
-        hidden_dropout_rate=0.0,
-        attention_dropout_rate=0.0,
-        initializer_range=0.2,
-    )
+    sizes = {"hidden_size": 12, "num_layers": 2, "num_heads": 2, "intermediate_size": 14, "max_length": 11}
+    more = {"num_buckets": 8, "max_distance": 11, "initializer_range": 0.2, **WITHOUT_DROPOUT}
+    return kbi.DebertaV2Config(small_tokenizer.vocabulary_size, **sizes, **more)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
-from every_model import LABELS, as_arrays
+from every_model import LABELS, WITHOUT_DROPOUT, as_arrays
 from reference_models import open_in_transformers, outputs_of, random_model
 
 import keras_bert_impl as kbi
@@ -17,7 +17,7 @@ from keras_bert_impl.optimization import BertAdamW
 
 @pytest.fixture
 def teacher_config(small_config):
-    return dataclasses.replace(small_config, hidden_dropout_rate=0.0, attention_dropout_rate=0.0, initializer_range=0.3)
+    return dataclasses.replace(small_config, **WITHOUT_DROPOUT, initializer_range=0.3)
 
 
 # What a MaskedLM, a TextClassifier and an encoder learn.

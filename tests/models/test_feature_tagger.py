@@ -5,18 +5,10 @@ import keras_bert_impl as kbi
 from keras_bert_impl.models.feature_tagger import FEATURES
 
 
-def make_encoder(dropout_rate=0.5):
-    config = kbi.BertConfig(
-        vocabulary_size=29,
-        hidden_size=6,
-        num_layers=5,
-        num_heads=2,
-        intermediate_size=7,
-        max_length=11,
-        hidden_dropout_rate=dropout_rate,
-        attention_dropout_rate=dropout_rate,
-    )
-    return kbi.BertEncoder(config, return_hidden_states=True)
+def make_encoder():
+    sizes = {"hidden_size": 6, "num_layers": 5, "num_heads": 2, "intermediate_size": 7, "max_length": 11}
+    rates = {"hidden_dropout_rate": 0.5, "attention_dropout_rate": 0.5}
+    return kbi.BertEncoder(kbi.BertConfig(29, **sizes, **rates), return_hidden_states=True)
 
 
 def make_rows(batch=3, length=7):

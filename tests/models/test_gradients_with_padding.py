@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
+from every_model import WITHOUT_DROPOUT
 from families import CONFIGS, FAMILIES, encoder_of, rows_for
 from keras import ops
 from tiers import full_but
@@ -57,7 +58,7 @@ def data_of(kind, config, batch):
 
 
 def without_dropout(name, **changes):
-    return dataclasses.replace(CONFIGS[name], hidden_dropout_rate=0.0, attention_dropout_rate=0.0, **changes)
+    return dataclasses.replace(CONFIGS[name], **WITHOUT_DROPOUT, **changes)
 
 
 def gradients_of(model, rows, labels):

@@ -58,15 +58,6 @@ def test_a_combination_is_not_the_words_that_are_likeliest_alone(model):
     assert (alone, together.text) == (("cat", "cat"), "the cat rain in rain")
 
 
-def test_one_mask_alone_has_the_probabilities_of_fill_mask(model):
-    [expected] = model.fill_mask("the [MASK] sat", top_k=7)
-    found = model.fill_mask("the [MASK] sat", top_k=7, together=True)
-    assert [filled.tokens for filled in found] == [[guess.token] for guess in expected]
-    np.testing.assert_allclose(
-        [filled.probability for filled in found], [guess.probability for guess in expected], rtol=1e-4
-    )
-
-
 def test_several_texts_are_filled_as_each(model):
     texts = [TEXT, "the [MASK] sat"]
     found = model.fill_mask(texts, top_k=3, together=True)

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS, without
-from every_model import KINDS, MODELS, inputs_of
+from every_model import KINDS, MODELS, WITHOUT_DROPOUT, inputs_of
 from tiers import full_but
 
 import keras_bert_impl as kbi
@@ -28,6 +28,10 @@ def trained(model, batch):
     model.compile(optimizer=BertAdamW(1e-3), loss=model.loss, **QUICK_STEPS)
     model.train_on_batch(without(batch, "mask_positions"), LABELS)
     return model
+
+
+def flags_of(model):
+    return [(layer.name, layer.trainable) for layer in model._flatten_layers() if layer.weights]
 
 
 def freeze_parts(model):
@@ -51,10 +55,7 @@ def test_what_is_frozen_comes_back_frozen(what, small_config, tmp_path):
     FROZEN[what](model)
     reloaded = in_a_file(model, tmp_path)
     assert trainable_paths(reloaded) == trainable_paths(model) != every
-    flags = [
-        [(layer.name, layer.trainable) for layer in one._flatten_layers() if layer.weights] for one in (reloaded, model)
-    ]
-    assert flags[0] == flags[1]
+    assert flags_of(reloaded) == flags_of(model)
 
 
 def in_a_file(model, path):
@@ -75,7 +76,7 @@ LORA = {
 
 
 def without_dropout(small_config):
-    config = dataclasses.replace(small_config, hidden_dropout_rate=0.0, attention_dropout_rate=0.0)
+    config = dataclasses.replace(small_config, **WITHOUT_DROPOUT)
     return kbi.TextClassifier(kbi.BertEncoder(config), 3, dropout_rate=0.0)
 
 

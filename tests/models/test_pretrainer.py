@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
-from every_model import LABELS
+from every_model import LABELS, WITHOUT_DROPOUT
 from reference_models import outputs_of, random_model
 from tiers import every_backend, full_but, on
 
@@ -16,7 +16,7 @@ from keras_bert_impl.optimization import BertAdamW
 
 
 def without_dropout(config):
-    return dataclasses.replace(config, hidden_dropout_rate=0.0, attention_dropout_rate=0.0)
+    return dataclasses.replace(config, **WITHOUT_DROPOUT)
 
 
 def one_layer(config):

@@ -1,7 +1,6 @@
 """Models after Keras' `quantize`: what they compute, and what their files hold."""
 
 import gc
-import json
 
 import keras
 import numpy as np
@@ -90,24 +89,6 @@ def test_a_quantized_model_survives_its_keras_file(how, kind, make, batch, tmp_p
     reloaded = keras.saving.load_model(tmp_path / "model.keras")
     for found, expected in zip(outputs_of(reloaded, inputs), outputs_of(model, inputs), strict=True):
         np.testing.assert_array_equal(found, expected)
-
-
-def test_quantized_weights_pass_to_another_process(make, batch, tmp_path):
-    # As the export on JAX and torch passes a model on: its configuration and its weights.
-    model, inputs = make("MaskedLM"), inputs_of("MaskedLM", batch)
-    model.quantize("int8")
-    model.save_weights(tmp_path / "model.weights.h5")
-    again = type(model).from_config(json.loads(json.dumps(model.get_config())))
-    again.load_weights(tmp_path / "model.weights.h5")
-    np.testing.assert_array_equal(outputs_of(again, inputs), outputs_of(model, inputs))
-
-
-def test_a_layer_quantized_by_itself_comes_back_as_it_was(make, batch, tmp_path):
-    model, inputs = make("TextClassifier"), inputs_of("TextClassifier", batch)
-    model.get_layer("pooler").quantize("int8")
-    model.save(tmp_path / "model.keras")
-    reloaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(outputs_of(reloaded, inputs), outputs_of(model, inputs))
 
 
 def test_layers_left_as_they_were_come_back_so(make, batch, tmp_path):

@@ -1,6 +1,5 @@
 """Question answerers fitted on answers in words, and asked."""
 
-import json
 import random
 
 import keras
@@ -12,8 +11,6 @@ from conftest import WORDS, revealing_config
 import keras_bert_impl as kbi
 from keras_bert_impl.preprocessing.question_windows import question_rows, questions_of
 from keras_bert_training.tasks import squad_metrics
-from keras_bert_training.tasks.question_answering import TASKS
-from keras_bert_training.tasks.squad_files import read_squad
 
 CONTEXT = "the cat sat on a mat in rain . the red dog ran ."
 LONG = f"{CONTEXT} {CONTEXT.replace('cat', 'mat')} a bad dog is on it ! {CONTEXT.replace('red', 'good')}"
@@ -83,24 +80,6 @@ def test_the_threshold_decides_and_the_other_candidates_follow(model):
     assert model.answer(QUESTIONS[0], LONG)[0] == ranked[1]
     model.null_threshold = odds - 1e-6
     assert model.answer(QUESTIONS[0], LONG)[0] == ranked[0]
-
-
-def test_answers_in_words_give_the_rows_of_the_task(model, small_tokenizer, tmp_path):
-    qas = [
-        {"id": str(number), "question": question, "is_impossible": not answer, "answers": [
-            {"text": text, "answer_start": start} for text, start in ([answer] if answer else [])]}
-        for number, (question, answer) in enumerate(zip(QUESTIONS, ANSWERS, strict=True))
-    ]  # fmt: skip
-    path = tmp_path / "train.json"
-    path.write_text(json.dumps({"data": [{"paragraphs": [{"context": LONG, "qas": qas}]}]}))
-    texts, answers = read_squad(path)
-    assert (texts, answers) == ((QUESTIONS, [LONG] * 2), ANSWERS)
-    task = TASKS["question_answering"]
-    of_task = task.featurize(small_tokenizer, task.read(tmp_path, "train", None), None, 24)
-    rows = model.row_maker.labelled(texts, answers, None)
-    assert (rows.first, rows.second) == (of_task.first, of_task.second)
-    np.testing.assert_array_equal(rows.labels, of_task.labels)
-    assert len(rows) > 2
 
 
 def test_every_form_of_an_answer_means_the_same():

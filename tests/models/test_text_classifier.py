@@ -57,15 +57,6 @@ def test_predict_pads_texts_to_the_length_of_those_beside_them(classifier, monke
     assert np.abs(found[0] - found[1]).max() > 1e-4
 
 
-def test_a_pair_of_lists_is_one_row_for_each_pair(classifier):
-    rows = classifier.rows(PAIRS)
-    ids = {token: index for index, token in enumerate(classifier.tokenizer.vocabulary)}
-    expected = [ids[token] for token in "[CLS] a dog [SEP] ran in the red rain [SEP]".split()]
-    assert rows["token_ids"][1].tolist() == [*expected, ids["[PAD]"]]
-    assert rows["segment_ids"][1].tolist() == [0] * 4 + [1] * 6 + [0]
-    assert classifier.predict(PAIRS, verbose=0).shape == (3, 3)
-
-
 def test_a_list_of_pairs_is_a_row_for_each_pair(classifier):
     rows = classifier.rows(list(zip(*PAIRS, strict=True)))
     for name, array in classifier.rows(PAIRS).items():

@@ -169,12 +169,6 @@ def test_the_pooler_is_left_as_it_was(make):
     assert any(weight is kernel for weight in model.weights)  # a checkpoint has it
 
 
-def test_texts_of_a_row_that_are_cut_are_counted(make):
-    model = make(MultipleNegativesRankingLoss())
-    with pytest.warns(UserWarning, match="2 of 4 texts have more than 11 tokens"):
-        model.fit((["the cat " * 9, "rain"], ["a dog", "red blue " * 7]), verbose=0)
-
-
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

@@ -160,11 +160,6 @@ def test_words_and_labels_that_do_not_fit_are_refused_with_the_row(model, data, 
         model.fit(*data, verbose=0)
 
 
-def test_words_beyond_the_row_are_counted(model):
-    with pytest.warns(UserWarning, match="1 of 2 texts have more than 20 tokens"):
-        model.fit([LONG.split(), ["a"]], [["O"] * len(LONG.split()), ["O"]], verbose=0)
-
-
 @pytest.mark.parametrize("data", [(WORDS, LABELS), (TEXTS, SPANS)], ids=["words", "spans"])
 def test_batches_of_a_loader_have_the_labels_of_lists(model, data):
     (inputs, labels), cut = model.row_maker.converted(data, None, pad_to=None)

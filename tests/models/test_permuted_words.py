@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from conftest import QUICK_STEPS
 from families import CONFIGS
-from tiers import every_backend, full_on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.layers import PermutedRows
@@ -105,8 +104,6 @@ def two_streams(encoder, token_ids, positions, masked):
     return query.numpy()
 
 
-@every_backend
-@full_on("jax")
 def test_the_states_are_those_of_microsoft_s_two_streams():
     model, rows = model_of(), rows_of()
     masked, ranks = drawn(model, rows)

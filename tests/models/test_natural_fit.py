@@ -56,9 +56,7 @@ def test_a_model_is_fitted_and_asked_on_rows_of_several_lengths(kind, small_toke
 
 @on("tensorflow")
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "kind", ["TextClassifier", "TextRegressor", "NextSentencePredictor", "MaskedLM", "TextEmbedder"]
-)
+@pytest.mark.parametrize("kind", ["TextClassifier", "TextRegressor", "MaskedLM", "TextEmbedder"])
 def test_a_dataset_of_texts_trains_as_lists_do(kind, small_tokenizer):
     import tensorflow as tf
 

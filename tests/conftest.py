@@ -110,13 +110,13 @@ def small_batch():
 
 @pytest.fixture(scope="session")
 def text_folder(tmp_path_factory):
-    """Two files of real text, keras.txt and numpy.txt, sixty documents each."""
+    """Two files of real text, keras.txt and numpy.txt: forty documents each, of eight sentences at most."""
     from keras_bert_impl.text.corpora import PythonDocsCorpus
 
     folder = tmp_path_factory.mktemp("text")
     for package in ("keras", "numpy"):
-        documents = itertools.islice(PythonDocsCorpus([package]), 60)
-        text = "\n\n".join("\n".join(document.sentences) for document in documents)
+        documents = itertools.islice(PythonDocsCorpus([package]), 40)
+        text = "\n\n".join("\n".join(document.sentences[:8]) for document in documents)
         (folder / f"{package}.txt").write_text(text, encoding="utf-8")
     return folder
 

@@ -13,7 +13,7 @@ SENTENCES = ("The cat sat on the mat.", "A dog ran in the rain.", "It was a good
 
 def prepare(directory, **options):
     """Prepares rows of a small corpus with a vocabulary of 60 words; returns their directory."""
-    (directory / "text.txt").write_text("\n\n".join("\n".join(SENTENCES[n % 4 :] + SENTENCES) for n in range(200)))
+    (directory / "text.txt").write_text("\n\n".join("\n".join(SENTENCES[n % 4 :] + SENTENCES) for n in range(80)))
     vocabulary = {} if "vocab" in options else {"vocabulary_size": 60}
     config = {**vocabulary, "predictions_per_sequence": 2, "pairs": "doc_sentences", **options}
     data_preparation.run(data_preparation.PrepareConfig(str(directory / "data"), str(directory / "text.txt"), **config))

@@ -50,7 +50,7 @@ def write_stsb(folder):
     write_lines(folder / "test.tsv", [head, *rows])
 
 
-def write_squad(folder, version):
+def write_squad(folder, version="v1.1"):
     context = "the cat sat on a mat . the dog ran in red rain . " * 3
     questions = [
         {"id": f"q{n}", "question": "is it good", "answers": [{"text": text, "answer_start": context.index(text)}]}

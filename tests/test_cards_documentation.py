@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from conftest import revealing_config
-from documentation import ROOT, commands, indented_blocks, python_blocks
+from documentation import commands, indented_blocks, python_blocks
 
 import keras_bert_impl as kbi
 from keras_bert_training.cli import main
@@ -54,7 +54,3 @@ def test_the_commands_that_stay_open_answer_each_line(folder, page, monkeypatch,
         main(words)
         assert capsys.readouterr().out.count("\n") == 1
     assert len(found) == (4 if "fine" in page else 2)
-
-
-def test_the_page_of_cards_is_linked(folder):
-    assert "docs/cards.md" in (ROOT / "README.md").read_text(encoding="utf-8")

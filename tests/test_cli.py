@@ -11,7 +11,7 @@ import typing
 
 import pytest
 from documentation import ROOT, python_blocks
-from tiers import full_on, on, once
+from tiers import on
 
 from keras_bert_impl import startup
 from keras_bert_training import cli, runs
@@ -30,7 +30,6 @@ class MixConfig:
     verify: bool = False
 
 
-@once
 def test_every_command_is_there_and_explains_each_of_its_options(capsys, monkeypatch):
     monkeypatch.setattr(cli, "COMMANDS", {n: c for n, c in cli.COMMANDS.items() if n != "plan-tpu"})
     for name, command in cli.COMMANDS.items():
@@ -47,29 +46,32 @@ def test_every_command_is_there_and_explains_each_of_its_options(capsys, monkeyp
 
 def test_start_up_is_silent():
     """TensorFlow's messages, which it writes whichever backend trains, would hide the command's own."""
-    command = [sys.executable, "-m", "keras_bert_training", "pretrain", "--help"]
+    command = [sys.executable, "-m", "keras_bert_training", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stderr == "" and done.stdout.startswith("usage: keras-bert pretrain")
+    assert done.stderr == "" and done.stdout.startswith("keras_bert_impl ")
 
 
-@once
-@pytest.mark.parametrize(
-    "words", [("--help",), *((name, o) for name in cli.COMMANDS for o in ("--help", "--nonsense"))]
-)
-def test_options_are_parsed_before_a_backend_is_imported(words):
+ALL_HELP = """
+import os, sys
+from keras_bert_training.cli import COMMANDS, WITHOUT_CHIPS, main
+os.environ.update(WITHOUT_CHIPS)  # otherwise plan-tpu would begin anew
+for words in [["--help"], *([name, option] for name in COMMANDS for option in ("--help", "--nonsense"))]:
+    try:
+        main(words)
+    except SystemExit:
+        pass
+print(sorted({"keras", "tensorflow", "torch", "jax", "numpy"} & sys.modules.keys()))
+"""
+
+
+def test_options_are_parsed_before_a_backend_is_imported():
     """Importing one takes seconds, which --help and a misspelt option do not need."""
-    code = (
-        "import sys; sys.argv[0] = 'keras-bert'\n"
-        "from keras_bert_training.cli import main\n"
-        "try: main()\n"
-        "finally: print(sorted({'keras', 'tensorflow', 'torch', 'jax', 'numpy'} & sys.modules.keys()), file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
-    assert "usage: keras-bert" in done.stdout + done.stderr and done.stderr.endswith("[]\n")
+    done = subprocess.run([sys.executable, "-c", ALL_HELP], capture_output=True, text=True)
+    assert (done.stdout + done.stderr).count("usage: keras-bert") >= 2 * len(cli.COMMANDS)
+    assert done.stdout.endswith("\n[]\n")
 
 
 @pytest.mark.full
-@once
 def test_the_command_has_the_whole_package_when_it_runs(tmp_path):
     """A task's file of your own may use any public name."""
     (tmp_path / "own.py").write_text(
@@ -83,21 +85,18 @@ def test_the_command_has_the_whole_package_when_it_runs(tmp_path):
     assert done.stdout.split("\n")[-2:] == ["TextClassifier", ""] and done.stderr == "error: x\n"
 
 
-@once
-@pytest.mark.parametrize("page", [p for p in (ROOT / "docs").glob("*.md")] + [ROOT / "README.md"], ids=lambda p: p.name)
-def test_the_pages_import_the_library_before_keras_and_tensorflow(page):
+def test_the_pages_import_the_library_before_keras_and_tensorflow():
     """Only then are TensorFlow's start-up messages hidden."""
-    imported = re.findall(r"^import (keras|tensorflow|keras_bert_impl)\b", "\n".join(python_blocks(page)), re.MULTILINE)
-    assert "keras_bert_impl" not in imported or imported[0] == "keras_bert_impl"
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        code = "\n".join(python_blocks(page))
+        imported = re.findall(r"^import (keras|tensorflow|keras_bert_impl)\b", code, re.MULTILINE)
+        assert "keras_bert_impl" not in imported or imported[0] == "keras_bert_impl", page
 
 
 @on("jax", "torch")  # about the backends that need no TensorFlow
-@full_on("torch")
+@pytest.mark.full
 def test_a_command_that_reads_no_data_starts_without_tensorflow():
-    code = (
-        "import sys; import keras_bert_training.runs, keras_bert_training.commands.fill_mask; "
-        "sys.exit('tensorflow' in sys.modules)"
-    )
+    code = "import sys, keras_bert_training.commands.fill_mask; sys.exit('tensorflow' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -106,9 +105,7 @@ def test_an_unknown_command_ends_with_2_and_the_list(capsys):
         cli.main(["pretrian"])
     assert ended.value.code == 2
     printed = capsys.readouterr().err
-    assert (
-        printed.startswith("error: there is no command 'pretrian'. Did you mean pretrain?\n") and "finetune" in printed
-    )
+    assert "Did you mean pretrain?" in printed and "finetune" in printed
 
 
 def test_options_stand_in_the_group_of_their_class(capsys):
@@ -129,37 +126,26 @@ def test_plain_words_in_front_are_the_positional_options():
 def test_a_recipe_is_found_by_its_name_and_an_unknown_one_lists_them():
     assert runs.recipe_path("bert_base/phase_128").is_file()
     assert runs.recipe_path("bert_base/phase_128.yaml") == runs.recipe_path("bert_base/phase_128")
-    known = "recipes are albert_base/phase_512, .*, bert_base/phase_128, "
-    with pytest.raises(ValueError, match=rf"bert_bsae/phase_128 is neither .* {known}.* Did you mean bert_base/phase_"):
+    with pytest.raises(ValueError, match=r"albert_base/phase_512.* Did you mean bert_base/phase_128"):
         runs.recipe_path("bert_bsae/phase_128")
 
 
 @pytest.mark.parametrize(
-    ("failure", "code"), [(ValueError("no text"), "error: no text"), (OSError("full"), "error: full"), (None, None)]
+    ("kind", "failure", "code", "told"),
+    [
+        (MixConfig, OSError("disk full"), "error: disk full", ""),
+        (MixConfig, KeyboardInterrupt(), 130, "resumes"),
+        (AskConfig, KeyboardInterrupt(), 130, "interrupted."),
+    ],
 )
-def test_what_the_user_can_mend_is_one_line(failure, code):
+def test_what_the_user_can_mend_is_one_line_and_an_interruption_has_its_code(kind, failure, code, told, capsys):
     def run(config):
-        if failure:
-            raise failure
-
-    if failure is None:
-        assert runs.main(MixConfig, run, ["--output", "x"]) is None
-        return
-    with pytest.raises(SystemExit) as ended:
-        runs.main(MixConfig, run, ["--output", "x"])
-    assert ended.value.code == code
-
-
-def test_an_interrupted_command_ends_with_130(capsys):
-    def run(config):
-        raise KeyboardInterrupt
+        raise failure
 
     with pytest.raises(SystemExit) as ended:
-        runs.main(MixConfig, run, ["--output", "x"])
-    assert ended.value.code == 130 and "resumes" in capsys.readouterr().err
-    with pytest.raises(SystemExit) as ended:
-        runs.main(AskConfig, run, ["--text", "x"])
-    assert ended.value.code == 130 and capsys.readouterr().err == "interrupted.\n"
+        runs.main(kind, run, ["--output=x"] if kind is MixConfig else ["--text=x"])
+    printed = capsys.readouterr().err
+    assert ended.value.code == code and told in printed and ("resumes" in printed) == (told == "resumes")
 
 
 def test_a_command_for_another_backend_starts_anew_with_it(monkeypatch):
@@ -196,7 +182,6 @@ def test_a_backend_in_the_file_of_keras_counts_only_if_it_is_installed(monkeypat
     assert os.environ.get("KERAS_BACKEND") == chosen
 
 
-@once
 def test_without_a_backend_text_needs_none_and_a_model_names_the_remedy(tmp_path):
     code = (
         "import importlib.util, sys\n"
@@ -209,16 +194,7 @@ def test_without_a_backend_text_needs_none_and_a_model_names_the_remedy(tmp_path
     environment["KERAS_HOME"] = str(tmp_path)
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert done.stdout == "WordPieceTokenizer False\n"
-    assert done.stderr.splitlines()[-1] == (
-        "ImportError: No backend is installed: keras_bert_impl runs on TensorFlow, JAX or PyTorch. "
-        "pip install 'keras_bert_impl[tensorflow]', [jax] or [torch]."
-    )
-
-
-@once
-def test_the_module_is_the_command():
-    done = subprocess.run([sys.executable, "-m", "keras_bert_training", "--version"], capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout.startswith("keras_bert_impl ") and done.stderr == ""
+    assert "No backend is installed" in done.stderr.splitlines()[-1]
 
 
 def without_command_line(monkeypatch):
@@ -248,16 +224,13 @@ def test_a_package_that_is_missing_is_named_with_its_extra(prepared, extra, monk
     words = prepared(monkeypatch)
     with pytest.raises(SystemExit) as ended:
         cli.main(words)
-    message = ended.value.code
-    assert message.startswith(("error: import of jsonargparse halted", "error: import of prometheus_client halted"))
-    assert message.endswith(f": pip install 'keras_bert_impl[{extra}]'")
+    assert ended.value.code.endswith(f": pip install 'keras_bert_impl[{extra}]'")
     modules = ("sklearn.metrics", "apache_beam.options", "tensorflow_text", "tensorflow_serving.apis", "ai_edge_litert")
     found = [re.findall(r"\[(.*)]", cli.remedy_for(name))[0] for name in modules]
     assert found == ["training", "beam", "tensorflow", "serving", "litert"]
     assert cli.remedy_for("no_such_module") == cli.remedy_for(None) == ""
 
 
-@once
 def test_the_page_on_installing_names_every_extra():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     page = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")

@@ -4,15 +4,12 @@ import pytest
 from conftest import WORDS, revealing_config
 from documentation import commands, indented_blocks, python_blocks
 from made_tasks import write_lines
-from tiers import once
 
 import keras_bert_impl as kbi
 from keras_bert_training.cli import main
 
 PAGE = "docs/long_texts.md"
-QUICK = {
-    "finetune": ["--epochs=1", "--batch_size=4", "--sequence_length=40", "--jit_compile=off"],
-}
+QUICK = ["--epochs=1", "--batch_size=4", "--sequence_length=40", "--jit_compile=off"]
 
 
 @pytest.fixture
@@ -21,18 +18,17 @@ def folder(tmp_path, monkeypatch):
     tokenizer = kbi.WordPieceTokenizer(WORDS)
     kbi.MaskedLM(kbi.BertEncoder(revealing_config(tokenizer)), tokenizer).save_pretrained(tmp_path / "teacher")
     for split in ("train", "validation"):
-        write_lines(
-            tmp_path / "reviews" / f"{split}.csv", ["text,label", *(f"{'the cat sat ' * 40},{n}" for n in (0, 1) * 4)]
-        )
+        rows = [f"{'the cat sat ' * 40},{number}" for number in (0, 1) * 4]
+        write_lines(tmp_path / "reviews" / f"{split}.csv", ["text,label", *rows])
     monkeypatch.chdir(tmp_path)
 
 
-@once
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")
 def test_what_the_page_shows_runs(folder):
     names = {"texts": ["the cat sat " * 40, "a dog"] * 4, "labels": [1, 0] * 4}
     exec(compile("\n".join(python_blocks(PAGE)), PAGE, "exec"), names)
     for block in indented_blocks(PAGE):
         for name, *options in commands(block, "keras-bert"):
-            main([name, *options, *QUICK[name]])
+            main([name, *options, *QUICK])
     assert kbi.TextClassifier.from_pretrained("runs/reviews/model").long_texts == "windows"

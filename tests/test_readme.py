@@ -14,12 +14,11 @@ import subprocess
 import sys
 from unittest import mock
 
-import keras
 import pytest
 from conftest import WORDS
 from documentation import ROOT, commands, example_with_output, indented_blocks, python_blocks, shape_of_line
 from made_tasks import SENTENCES, write_lines, write_mrpc
-from tiers import every_backend, once
+from tiers import every_backend
 
 import keras_bert_impl as kbi
 from keras_bert_training.cli import main
@@ -27,26 +26,13 @@ from keras_bert_training.options.serve import ServeConfig
 from keras_bert_training.runs import parse
 
 PAGE = "README.md"
-COMPILED = "on" if keras.backend.backend() == "jax" else "off"
 PAGES = (PAGE, "docs/quickstart.md", "docs/pretraining.md", "docs/finetuning.md")
 ENCODER = "runs/quickstart/python_docs/tensorflow/pretrain/encoder"
-QUICK_PRETRAINING = [
-    "--size=bert_tiny",
-    "--steps=2",
-    "--batch_size=2",
-    "--validation_batches=1",
-    f"--jit_compile={COMPILED}",
-]
-QUICK_FINETUNING = ["--epochs=3", "--batch_size=8", "--sequence_length=32", f"--jit_compile={COMPILED}"]
-SMALL_SEARCH = [
-    "--search_learning_rates=[5e-5,2e-5]",
-    "--search_batch_sizes=[8]",
-    "--search_epochs=[1]",
-    *QUICK_FINETUNING[2:],
-]
+SMALL_SEARCH = "--search_learning_rates=[5e-5,2e-5] --search_batch_sizes=[8] --search_epochs=[1] --sequence_length=32"
 SMALL = {
-    "pretrain": [*QUICK_PRETRAINING, f"--jit_compile={COMPILED}"],
-    "finetune": [*QUICK_FINETUNING, f"--jit_compile={COMPILED}"],
+    "pretrain": "--size=bert_tiny --steps=2 --batch_size=4 --validation_batches=1 --jit_compile=off".split(),
+    "finetune": "--epochs=3 --batch_size=8 --sequence_length=32 --jit_compile=off".split(),
+    "search": [*SMALL_SEARCH.split(), "--jit_compile=off"],
 }
 HEAVY = ("make", "pip install")
 
@@ -133,14 +119,13 @@ def shell(clone, monkeypatch, capfd):
     def run(block):
         for name, *options in commands(block, "keras-bert"):
             with redirected(options):
-                main([name, *options, *(SMALL_SEARCH if "--search" in options else SMALL.get(name, []))])
+                main([name, *options, *SMALL.get("search" if "--search" in options else name, [])])
         return capfd.readouterr().out
 
     return run
 
 
-@every_backend
-@pytest.mark.parametrize("page", [PAGE, "docs/start.md", "docs/small_english.md"])
+@pytest.mark.parametrize("page", [pytest.param(PAGE, marks=every_backend), "docs/start.md", "docs/small_english.md"])
 def test_the_first_example_prints_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # without any file
     example, shown = example_with_output(page)
@@ -158,7 +143,6 @@ def test_the_python_examples_run(tmp_path, monkeypatch):
     assert json.loads(pathlib.Path("my_classifier/config.json").read_text())["id2label"] == {"0": "bad", "1": "good"}
 
 
-@once
 def test_the_readme_is_short():
     """But for the table that benchmarks/speed_page.py writes."""
     written, generated = re.subn(
@@ -179,8 +163,8 @@ def test_the_examples_of_sentence_embeddings_run(clone, monkeypatch):
     assert reranker.rank("a cat", ["a dog"]) == found["reranker"].rank("a cat", ["a dog"])
 
 
+@pytest.mark.full
 def test_the_examples_of_the_callbacks_run(clone, monkeypatch):
-    pytest.importorskip("tensorflow")
     monkeypatch.chdir(clone)
     found = {}
     for block in python_blocks("docs/callbacks.md"):
@@ -196,6 +180,7 @@ def test_the_commands_of_pretraining_run_one_after_the_other(shell, clone):
     assert (clone / "runs/base_512/encoder/model.safetensors").is_file()
 
 
+@pytest.mark.full
 def test_the_commands_that_go_on_from_a_published_checkpoint_run(shell, clone, text_folder):
     (clone / "my_texts").symlink_to(text_folder)
     for name, *options in commands(block_with("my_texts"), "keras-bert"):
@@ -218,16 +203,7 @@ def test_the_commands_that_the_quickstart_ends_with_run(shell, clone):
     ]
 
 
-@pytest.fixture
-def quick_steps():
-    """Steps as Python runs them: tracing a graph takes longer than the few steps here."""
-    tf = pytest.importorskip("tensorflow")
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
-def test_the_commands_of_fine_tuning_run(quick_steps, shell, clone):
+def test_the_commands_of_fine_tuning_run(shell, clone):
     printed = shell(block_with("--task glue"))
     assert '"exact": 100.0' in printed
     for run in ("runs/mrpc", "runs/search"):
@@ -236,7 +212,7 @@ def test_the_commands_of_fine_tuning_run(quick_steps, shell, clone):
 
 
 @pytest.fixture
-def finished_run(quick_steps, shell, clone):
+def finished_run(shell, clone):
     """The command of the page that made runs/mrpc."""
     command = block_with("--task glue").splitlines()[0]
     if not (clone / "runs/mrpc").is_dir():
@@ -263,7 +239,8 @@ def test_a_test_file_that_comes_later_is_predicted_as_the_page_shows(finished_ru
     assert len((clone / "runs/mrpc/MRPC.tsv").read_text().splitlines()) == 10
 
 
-def test_fine_tuning_prints_what_the_readme_shows(quick_steps, shell):
+@pytest.mark.full
+def test_fine_tuning_prints_what_the_readme_shows(shell):
     block = block_with("--task rte")
     printed = set(map(shape_of_line, shell(block).splitlines()))
     shown = block.split("\n\n", 1)[1].splitlines()

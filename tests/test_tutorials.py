@@ -68,6 +68,7 @@ def test_masked_words_have_the_probabilities_of_transformers(run):
     assert ours == theirs and len(ours.splitlines()) == 3
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:.*were cut to that length")
 def test_reviews_are_learnt_from_and_classified(run):
     names, printed = run(2)

@@ -9,7 +9,7 @@ import keras
 import pytest
 from conftest import WORDS
 from made_tasks import write_cola
-from tiers import full_on, on
+from tiers import on
 
 pytestmark = on("jax", "torch")
 
@@ -71,30 +71,17 @@ finetuning.run(
 )
 """
 
-NO_TRACE = """
-assert "tensorflow" not in sys.modules
-"""
-
-
-def run_blocked(code, directory):
-    place = str(pathlib.Path(__file__).parents[1])
-    environment = {**os.environ, "KERAS_BACKEND": keras.backend.backend(), "PYTHONPATH": place}
-    command = [sys.executable, "-c", BLOCKED + code + NO_TRACE]
-    subprocess.run(command, env=environment, check=True, cwd=directory)
-
-
-@full_on("jax")
-def test_raw_texts_and_pretraining_on_arrays_run(tmp_path):
-    run_blocked(RAW_TEXTS, tmp_path)
-
 
 @pytest.mark.full
-def test_data_is_prepared_pretrained_on_and_the_result_finetuned(tmp_path):
+def test_texts_and_arrays_are_learnt_from_and_data_is_prepared_pretrained_on_and_finetuned(tmp_path):
     sentences = ["the cat sat on a mat.", "a dog ran in the rain.", "it is good, red and blue."]
     documents = ["\n".join(sentences[number % 3 :] + sentences) for number in range(100)]
     (tmp_path / "text.txt").write_text("\n\n".join(documents))
     (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS))
     write_cola(tmp_path / "task")
-    run_blocked(COMMANDS, tmp_path)
+    place = str(pathlib.Path(__file__).parents[1])
+    environment = {**os.environ, "KERAS_BACKEND": keras.backend.backend(), "PYTHONPATH": place}
+    program = BLOCKED + RAW_TEXTS + COMMANDS + 'assert "tensorflow" not in sys.modules\n'
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True, cwd=tmp_path)
     assert (tmp_path / "finetuned" / "model" / "model.safetensors").is_file()
     assert list((tmp_path / "run" / "tensorboard" / "validation").glob("events.out.tfevents.*"))

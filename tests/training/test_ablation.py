@@ -130,13 +130,9 @@ def test_without_tasks_of_its_own_a_study_makes_them_from_the_corpus(tmp_path, p
 @pytest.mark.parametrize("series", [[None, None], ["a curve", "a curve"]])
 def test_the_table_has_means_deviations_and_the_paper_s_figures(series, tmp_path):
     tuned = {"mrpc": {"metric": "f1", "values": [0.5, 0.6, 0.7]}}
+    pretraining = {"steps": 7, "perplexities": [71.0, 73.0]}
     rows = [
-        {
-            "name": "one",
-            "pretraining": {"steps": 7, "perplexities": [71.0, 73.0]},
-            "tasks": tuned,
-            "paper": {"LM": 3.9},
-        },
+        {"name": "one", "pretraining": pretraining, "tasks": tuned, "paper": {"LM": 3.9}},
         {"name": "two", "pretraining": {}, "tasks": {}, "paper": {}},
     ]
     ablation_table.write({"title": "A study", "paper": "table 5"}, series, rows, "about", tmp_path)

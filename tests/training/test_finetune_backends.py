@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from conftest import WORDS
 from made_runs import arrays_of, config_of, write_checkpoint
-from made_tasks import write_codah, write_cola, write_mrpc, write_ner, write_squad, write_stsb
-from tiers import every_backend
+from made_tasks import write_codah, write_cola, write_mrpc, write_ner, write_squad
+from tiers import every_backend, full_but, three_in_full
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks import ExactResume
@@ -23,8 +23,9 @@ def checkpoint(tmp_path_factory):
     return write_checkpoint(tmp_path_factory.mktemp("checkpoint"))
 
 
+@three_in_full
 def test_an_interrupted_run_ends_as_an_uninterrupted_one(checkpoint, tmp_path, monkeypatch):
-    write_mrpc(tmp_path / "data")
+    write_mrpc(tmp_path / "data", count=8)
     whole = finetuning.run(config_of(checkpoint, tmp_path, "mrpc", output="whole"))
 
     def interrupted_at(place):
@@ -35,7 +36,7 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(checkpoint, tmp_path, m
 
         return Interrupt
 
-    for place in ((0, 1), (1, 0), (1, 1)):  # (epoch, batch)
+    for place in ((0, 1), (1, 0)):  # (epoch, batch)
         with monkeypatch.context() as patch:
             patch.setattr(finetuning_trial, "DevScores", interrupted_at(place))
             patch.setattr(finetuning_trial, "ExactResume", functools.partial(ExactResume, every_steps=1))
@@ -54,6 +55,7 @@ def loss_of(checkpoint, tmp_path, name, **options):
     return figures["history"][0]["loss"]
 
 
+@three_in_full
 def test_a_class_weighs_in_the_loss_what_is_asked(checkpoint, tmp_path):
     write_ner(tmp_path / "data")
     others = loss_of(checkpoint, tmp_path, "others", class_weights={"B-ANIMAL": 0.0})
@@ -73,6 +75,14 @@ def test_a_lower_block_learns_less_where_the_rate_decays(checkpoint, tmp_path):
     assert moved[1] > 1e-3
 
 
+ARCHITECTURES = {
+    "mrpc": "ElectraForSequenceClassification",
+    "ner": "ElectraForTokenClassification",
+    "squad1.1": "ElectraForQuestionAnswering",
+    "codah": "ElectraForMultipleChoice",
+}
+
+
 @pytest.fixture(scope="module")
 def electra(tmp_path_factory):
     """A small ELECTRA's two checkpoints."""
@@ -87,17 +97,11 @@ def electra(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("task", "write", "architecture"),
-    [
-        ("mrpc", write_mrpc, "ElectraForSequenceClassification"),
-        ("sts-b", write_stsb, "ElectraForSequenceClassification"),
-        ("ner", write_ner, "ElectraForTokenClassification"),
-        ("squad1.1", lambda folder: write_squad(folder, "v1.1"), "ElectraForQuestionAnswering"),
-        ("codah", write_codah, "ElectraForMultipleChoice"),
-    ],
+    ("task", "architecture"),
+    full_but(ARCHITECTURES.items(), ("mrpc", "ElectraForSequenceClassification")),
 )
-def test_every_task_starts_from_an_electra_s_discriminator(task, write, architecture, electra, tmp_path):
-    write(tmp_path / "data")
+def test_every_task_starts_from_an_electra_s_discriminator(task, architecture, electra, tmp_path):
+    {"mrpc": write_mrpc, "ner": write_ner, "codah": write_codah}.get(task, write_squad)(tmp_path / "data")
     options = {"learning_rate": 1e-12, "epochs": 1, "layer_decay": 0.8}
     finetuning.run(config_of(electra, tmp_path, task, **options))
     before, after = (

@@ -51,15 +51,14 @@ def checkpoint(request, tmp_path_factory):
     return directory
 
 
-# Each task once, and all of them with one family.
-QUICK = {"Albert": [*TASKS], "Roberta": ["ner"], "BigBird": ["squad2.0"], "XLNet": ["squad2.0", "codah"],
-         "ModernBert": ["mrpc"], "DebertaV2": ["ner"]}  # fmt: skip
 CASES = [(family, task) for family in TOKENIZERS for task in TASKS]
+# Each task once; XLNet has its special tokens at the end of a row.
+QUICK = [("Albert", "codah"), ("Roberta", "ner"), ("XLNet", "squad2.0"), ("ModernBert", "mrpc")]
 
 
 @pytest.mark.parametrize(
     ("checkpoint", "task"),
-    full_but(CASES, *[case for case in CASES if case[1] in QUICK.get(case[0], [])]),
+    full_but(CASES, *QUICK),
     indirect=["checkpoint"],
     scope="module",
 )

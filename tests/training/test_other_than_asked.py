@@ -2,7 +2,6 @@
 
 import types
 
-import numpy as np
 import pytest
 from made_runs import write_checkpoint
 from tiers import once
@@ -11,7 +10,6 @@ import keras_bert_impl as kbi
 from keras_bert_impl.text.rows.phrases import read_phrases
 from keras_bert_training import data_preparation, pretraining_model
 from keras_bert_training.pretraining import PretrainConfig
-from keras_bert_training.tasks.scores import classification_scores
 
 pytestmark = once
 
@@ -45,11 +43,6 @@ def test_a_checkpoint_determines_the_size(tmp_path, options, differs):
 def test_rows_hold_a_pair_and_long_rows_are_longer(options, tmp_path):
     with pytest.raises(ValueError, match="the second is the longer, and a pair has at least 5 tokens"):
         data_preparation.run(data_preparation.PrepareConfig(str(tmp_path / "data"), "text", **options))
-
-
-def test_ids_outside_the_classes_have_no_scores():
-    with pytest.raises(ValueError, match="from 0 to 1"):
-        classification_scores(np.array([0, 1, 1, 0]), np.array([0, 1, 1, -1]), ["a", "b"])
 
 
 def test_a_vocabulary_has_each_token_once_and_no_empty_one():

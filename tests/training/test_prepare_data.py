@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from made_tokenizers import byte_pair_tokenizer, xlm_roberta_tokenizer
+from made_tokenizers import byte_pair_tokenizer
 from tiers import once
 
 from keras_bert_impl.text.rows import sentence_ids, shards
@@ -24,10 +24,10 @@ pytestmark = once
 @pytest.fixture
 def small_jobs(monkeypatch, text_folder):
     """Options for a corpus of several pieces, blocks and shards."""
-    monkeypatch.setattr(data_preparation, "PIECE_BYTES", 20_000)
+    monkeypatch.setattr(data_preparation, "PIECE_BYTES", 4_000)
     monkeypatch.setattr(data_preparation, "SMALL_BYTES", 0)
-    monkeypatch.setattr(data_preparation, "BLOCK_BYTES", 8_000)
-    monkeypatch.setattr(shards, "SHARD_TOKENS", 3_000)
+    monkeypatch.setattr(data_preparation, "BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(shards, "SHARD_TOKENS", 1_000)
     return {"input": str(text_folder), "vocabulary_size": 500, "sequence_length": 32, "workers": 1}
 
 
@@ -50,15 +50,13 @@ def test_a_corpus_in_pieces_has_many_shards_and_nothing_left_of_the_work(tmp_pat
     assert len((tmp_path / "data" / "held_out.txt").read_text().splitlines()) > 10
 
 
-@pytest.mark.parametrize(
-    "pattern, name", [("", "out"), ("", "deep/out"), ("/**/*.txt", "deep/out"), ("/*/*.txt", "out")]
-)
+@pytest.mark.parametrize(("pattern", "name"), [("", "deep/out"), ("/*/*.txt", "out")])
 def test_an_output_within_the_input_is_refused(tmp_path, small_jobs, pattern, name):
     shutil.copytree(small_jobs["input"], tmp_path / "text")
     (tmp_path / "text/sub").mkdir()
     (tmp_path / "text/sub/a.txt").write_text("A cat sat there.")
     options = {**small_jobs, "input": f"{tmp_path}/text{pattern}"}
-    with pytest.raises(ValueError, match=r"--output .* is within --input .*: name an output outside of it"):
+    with pytest.raises(ValueError, match="is within --input"):
         prepare(tmp_path / "text" / name, **options)
     assert not (tmp_path / "text" / name).exists()
 
@@ -86,10 +84,15 @@ def test_text_that_is_in_no_row_is_told(tmp_path, capsys, pairs, loses):
     assert (share > 0.1) is told is loses
 
 
-def test_workers_do_not_change_what_is_written(tmp_path, text_folder):
+def test_two_workers_of_the_command_import_no_keras_and_write_what_one_writes(tmp_path, text_folder):
+    for name in ("keras", "tensorflow", "torch", "jax"):
+        (tmp_path / f"{name}.py").write_text(f"raise RuntimeError('{name} is imported')\n")
+    paths = os.pathsep.join([str(tmp_path), str(pathlib.Path(data_preparation.__file__).parents[2])])
     options = {"input": str(text_folder), "vocabulary_size": 500, "sequence_length": 32, "duplicates": 3}
-    for workers in (1, 2):
-        prepare(tmp_path / str(workers), workers=workers, **options)
+    words = [f"--{name}={value}" for name, value in {**options, "output": tmp_path / "2", "workers": 2}.items()]
+    command = [sys.executable, "-m", "keras_bert_training", "prepare-data", *words]
+    subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, check=True)
+    prepare(tmp_path / "1", workers=1, **options)
     assert examples(tmp_path / "1") == examples(tmp_path / "2")
 
 
@@ -112,57 +115,25 @@ def test_an_interrupted_run_goes_on_without_doing_anything_twice(tmp_path, small
     assert examples(tmp_path / "broken") == examples(tmp_path / "whole")
 
 
-def test_a_damaged_file_is_named_and_made_anew(tmp_path, small_jobs, capsys):
+@pytest.mark.parametrize("name", ["vocab.txt", "examples"])
+def test_a_damaged_file_is_named_and_made_anew(name, tmp_path, small_jobs, capsys):
     prepare(tmp_path / "data", **small_jobs)
     whole = examples(tmp_path / "data")
-    damaged = tmp_path / "data" / sorted(whole)[0]
-    content = bytearray(damaged.read_bytes())
+    damaged = tmp_path / "data" / (name if name == "vocab.txt" else min(p for p in whole if "train" in p.parts))
+    first = damaged.read_bytes()
+    content = bytearray(first)
     content[len(content) // 2] ^= 1
     damaged.write_bytes(content)
     with pytest.raises(SystemExit, match=r"1 of \d+ files are damaged"):
         prepare(tmp_path / "data", verify=True)
     assert str(damaged) in capsys.readouterr().out
+    with pytest.raises(ValueError, match="damaged"):
+        list(PretrainingData(pretraining.PretrainConfig(str(tmp_path / "data"), "")).arrays("train"))
     damaged.unlink()
     prepare(tmp_path / "data", **small_jobs)
-    assert examples(tmp_path / "data") == whole
+    assert examples(tmp_path / "data") == whole and damaged.read_bytes() == first
     others = ("vocab.txt", "tokenizer_config.json", "held_out.txt")
     assert prepare(tmp_path / "data", verify=True) == {"files": len(whole) + len(others)}
-
-
-def test_a_damaged_vocabulary_is_named_and_made_anew(tmp_path, small_jobs, capsys):
-    prepare(tmp_path / "data", **small_jobs)
-    whole, vocabulary = examples(tmp_path / "data"), tmp_path / "data" / "vocab.txt"
-    text = vocabulary.read_text()
-    vocabulary.write_text(text[: len(text) // 2])
-    with pytest.raises(SystemExit, match=r"1 of \d+ files are damaged"):
-        prepare(tmp_path / "data", verify=True)
-    assert str(vocabulary) in capsys.readouterr().out
-    with pytest.raises(ValueError, match=r"vocab\.txt is missing or damaged"):
-        PretrainingData(pretraining.PretrainConfig(str(tmp_path / "data"), str(tmp_path / "run")))
-    prepare(tmp_path / "data", **small_jobs)
-    assert vocabulary.read_text() == text and examples(tmp_path / "data") == whole
-
-
-def test_the_command_imports_no_keras_and_no_backend_in_any_process(tmp_path, text_folder):
-    for name in ("keras", "tensorflow", "torch", "jax"):
-        (tmp_path / f"{name}.py").write_text(f"raise RuntimeError('{name} is imported')\n")
-    paths = os.pathsep.join([str(tmp_path), str(pathlib.Path(data_preparation.__file__).parents[2])])
-    options = [
-        "--input",
-        str(text_folder),
-        "--vocabulary_size",
-        "100",
-        "--workers",
-        "2",
-        "--output",
-        str(tmp_path / "data"),
-    ]
-    subprocess.run(
-        [sys.executable, "-m", "keras_bert_training", "prepare-data", *options],
-        env={**os.environ, "PYTHONPATH": paths},
-        check=True,
-    )
-    assert examples(tmp_path / "data")
 
 
 def test_the_tokenizer_itself_gives_the_same_files_as_the_words_remembered(tmp_path, small_jobs, monkeypatch):
@@ -250,7 +221,7 @@ def test_other_input_than_at_the_beginning_is_refused(tmp_path, three_files, mon
     else:
         interrupt(tmp_path / "data", monkeypatch, **three_files)
     change(tmp_path / "text", how)
-    with pytest.raises(ValueError, match=rf"was made of: {how} {name}\.txt\. Name another output"):
+    with pytest.raises(ValueError, match=rf"was made of: {how} {name}\.txt"):
         prepare(tmp_path / "data", **three_files)
 
 
@@ -264,19 +235,12 @@ def test_a_copy_of_the_input_is_the_same_input(tmp_path, three_files, monkeypatc
     prepare(tmp_path / "data", **three_files)
     assert examples(tmp_path / "data") == examples(tmp_path / "whole")
     prepare(tmp_path / "data", **three_files)
-    assert "ready from an earlier run" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "ready from an earlier run" in printed and "numpy.txt = z.txt\n" in printed
     record = json.loads((tmp_path / "data" / "input.json").read_text())["files"]
     assert sorted(record) == ["keras.txt", "numpy.txt", "z.txt"]
     assert record["numpy.txt"]["sha256"] == record["z.txt"]["sha256"] != record["keras.txt"]["sha256"]
     assert [record[name]["piece"] for name in sorted(record)] == [0, 1, 2]
-
-
-def test_files_of_equal_content_are_told(tmp_path, three_files, capsys):
-    prepare(tmp_path / "data", **three_files)
-    assert "  1 files hold the same as another and are used again, and may be held out" in (
-        out := capsys.readouterr().out
-    )
-    assert "numpy.txt = z.txt\n" in out and "keras.txt" not in out
 
 
 @pytest.mark.parametrize("quickly", [10**9, 0])
@@ -328,42 +292,22 @@ def test_other_tokenizers_are_learned_written_and_read(tmp_path, text_folder, ki
     assert examples(tmp_path / "again") == before
 
 
-def test_text_is_prepared_with_xlm_robertas_vocabulary(tmp_path, text_folder):
-    tokenizer = xlm_roberta_tokenizer()
-    tokenizer.save_pretrained(tmp_path / "vocab")
-    options = {"input": str(text_folder), "sequence_length": 32, "workers": 1, "pairs": "full_sentences"}
-    prepare(tmp_path / "data", tokenizer="xlm_sentence_piece", vocab=str(tmp_path / "vocab"), **options)
-    data = PretrainingData(pretraining.PretrainConfig(str(tmp_path / "data"), str(tmp_path / "run"), batch_size=4))
-    assert data.tokenizer == tokenizer
-    assert all((rows[:, 0] == tokenizer.cls_id).all() for rows in data.unmasked_rows("validation"))
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"vocab": "."}, "holds another tokenizer: give --tokenizer byte_pair --lowercase false"),
-        ({"vocab": "cased.txt"}, "cased.txt holds words with upper-case letters, .* give --lowercase false"),
+        ({"vocab": "."}, "holds another tokenizer"),
+        ({"vocab": "cased.txt"}, "upper-case letters"),
+        ({"masking_unit": "span"}, "is for --static_masks"),
+        ({"predictions_per_sequence": 129}, "exceeds the 128 tokens"),
     ],
 )
-def test_a_vocabulary_that_does_not_suit_the_options_is_refused(tmp_path, text_folder, options, message):
+def test_options_that_suit_neither_vocabulary_nor_rows_are_refused(tmp_path, text_folder, options, message):
     byte_pair_tokenizer().save_pretrained(tmp_path)
     write_vocabulary(tmp_path / "cased.txt", [*SPECIAL_TOKENS, "The"])
     if "vocab" in options:
-        options = {**options, "vocab": str(tmp_path / options["vocab"])}
+        options = {"vocab": str(tmp_path / options["vocab"])}
     with pytest.raises(ValueError, match=message):
         prepare(tmp_path / "data", input=str(text_folder), **options)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"masking_unit": "span"}, "masking_unit span is for --static_masks.*keras-bert pretrain"),
-        ({"predictions_per_sequence": 129}, "predictions_per_sequence 129 exceeds the 128 tokens of a row"),
-    ],
-)
-def test_an_option_that_would_change_nothing_or_suit_no_row_is_refused(options, message, tmp_path, text_folder):
-    with pytest.raises(ValueError, match=message):
-        data_preparation.run(data_preparation.PrepareConfig(str(tmp_path / "data"), str(text_folder), **options))
     assert not (tmp_path / "data").exists()
 
 
@@ -384,7 +328,5 @@ def test_few_long_documents_are_cut_so_that_parts_are_held_out(tmp_path, capsys)
     assert prepare(tmp_path / "data", input=str(folder), vocabulary_size=300, sequence_length=32) == summary
 
     (folder / "0.txt").write_text("A short text. It ends here.")
-    with pytest.raises(
-        ValueError, match=r"The corpus has 1 documents, which leaves .* give more text.* --text_format paragraphs"
-    ):
+    with pytest.raises(ValueError, match="The corpus has 1 documents"):
         prepare(tmp_path / "short", input=str(folder / "0.txt"), vocabulary_size=300)

@@ -7,7 +7,6 @@ from six_languages import SENTENCES
 from tiers import once
 
 from keras_bert_impl import WordPieceTokenizer
-from keras_bert_impl.text.rows import shards
 from keras_bert_impl.text.tokenizers.vocabulary import SPECIAL_TOKENS
 from keras_bert_training import data_preparation, labelled_sentences
 
@@ -16,19 +15,11 @@ pytestmark = once
 
 @pytest.mark.parametrize(("text_format", "documents"), [("lines", 100), ("paragraphs", 100), ("running", 1)])
 def test_format_and_language_come_from_the_command_line(tmp_path, command, capsys, text_format, documents):
-    (tmp_path / "a.txt").write_text(
-        "\n\n".join(["Es war der 3. Oktober.\nEr las z. B. Bücher."] * 100), encoding="utf-8"
-    )
-    arguments = ["--input", tmp_path / "a.txt", "--output", tmp_path / "data", "--vocabulary_size", 100]
-    error = command(
-        data_preparation.PrepareConfig,
-        data_preparation.run,
-        *arguments,
-        "--text_format",
-        text_format,
-        "--language",
-        "de",
-    )
+    text = "\n\n".join(["Es war der 3. Oktober.\nEr las z. B. Bücher."] * 100)
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    places = ["--input", tmp_path / "a.txt", "--output", tmp_path / "data", "--vocabulary_size", 100]
+    options = ["--text_format", text_format, "--language", "de"]
+    error = command(data_preparation.PrepareConfig, data_preparation.run, *places, *options)
     if documents == 1:
         assert "The corpus has 1 documents" in error
     else:
@@ -66,9 +57,3 @@ def test_vowel_signs_that_lower_casing_drops_are_warned_of(tmp_path, capsys, lan
     (tmp_path / "held_out.txt").write_text("\n".join(SENTENCES[language]), encoding="utf-8")
     labelled_sentences.report_losses(tmp_path, WordPieceTokenizer(list(SPECIAL_TOKENS), lowercase))
     assert ("dropped as accents" in capsys.readouterr().out) is warns
-
-
-@pytest.mark.parametrize("language", SENTENCES)
-def test_sentences_of_every_script_are_long_enough_for_a_label(language):
-    assert all(map(shards.is_long, SENTENCES[language][:3]))
-    assert not shards.is_long("你好") and not shards.is_long("Ja, so ist es.")

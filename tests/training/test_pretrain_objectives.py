@@ -25,69 +25,48 @@ def train(data, output, **options):
     )
 
 
-def test_full_sentences_train_a_masked_language_model_alone(prepared_data, tmp_path):
-    data = prepared_data(pairs="full_sentences", packed=False)
-    figures = train(data, tmp_path / "run", masking_unit="span")
-    assert figures["next_sentence_accuracy"] is None and figures["masked_lm_perplexity"] > 1
-    found = AutoModelForMaskedLM.from_pretrained(tmp_path / "run" / "encoder")
-    assert type(found).__name__ == "BertForMaskedLM"
+def assert_equal_files(one, other, atol=0.0):
+    one, other = (load_file(path / "model.safetensors") for path in (one, other))
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        np.testing.assert_allclose(other[name], array, rtol=0, atol=atol, err_msg=name)
 
 
-def test_the_head_of_spans_is_learnt_and_saved(prepared_data, tmp_path):
+def test_the_head_of_spans_is_learnt_from_full_sentences_and_saved(prepared_data, tmp_path):
     data = prepared_data(pairs="full_sentences", packed=False)
     figures = train(data, tmp_path / "run", objective="span_boundary", masking_unit="span")
-    assert figures["span_boundary_loss"] > 0
+    assert figures["span_boundary_loss"] > 0 and figures["next_sentence_accuracy"] is None
+    assert type(AutoModelForMaskedLM.from_pretrained(tmp_path / "run" / "encoder")).__name__ == "BertForMaskedLM"
     model = Pretrainer.from_pretrained(tmp_path / "run" / "encoder", next_sentence=False, span_boundary=True)
     assert np.abs(keras.ops.convert_to_numpy(model.get_layer("span_boundary_head").output_bias)).max() > 0
-    with pytest.raises(ValueError, match="and masking_unit is token: prepare the data with --pairs doc_sentences"):
+    with pytest.raises(ValueError, match="masking_unit is token"):
         train(data, tmp_path / "other", objective="span_boundary")
 
 
-def test_the_figures_of_the_checkpoint_with_which_a_run_begins_are_printed(prepared_data, tmp_path, capsys):
-    data = prepared_data(pairs="full_sentences", packed=False)
-    train(data, tmp_path / "first")
-    train(data, tmp_path / "on", init=str(tmp_path / "first" / "encoder"), learning_rate=0.0)
-    printed = capsys.readouterr().out
-    figures = [line for line in printed.splitlines() if line.startswith("  held-out text: masked lm perplexity")]
-    assert len(figures) == 3 and len(set(figures)) == 1  # at the end of the first, before and after the second
-    assert printed.index("before the first step") < printed.rindex("Round 1")
+# Of a DeBERTa, the leader's embeddings are taken from the follower's, and added again.
+REPLACED = [
+    ("electra_small", {"generator_size": 0.5}, 0.0),
+    ("deberta_v3_small", {"objective": "replaced_tokens"}, 1e-7),
+]
 
 
-def test_an_electra_trains_on_packed_rows_and_goes_on_from_its_two_checkpoints(prepared_data, tmp_path):
+@pytest.mark.parametrize(("size", "options", "atol"), full_but(REPLACED, REPLACED[0]))
+def test_replaced_tokens_are_learnt_from_packed_rows_and_both_checkpoints_gone_on_from(
+    size, options, atol, prepared_data, tmp_path
+):
     data = prepared_data(long_sequence_length=64, packed=True)
-    options = {"size": "electra_small", "num_layers": 1, "hidden_size": 16, "num_heads": 4, "generator_size": 0.5}
-    figures = train(data, tmp_path / "short", **options)
+    figures = train(data, tmp_path / "short", size=size, num_layers=2, hidden_size=16, num_heads=4, **options)
     assert figures["next_sentence_accuracy"] is None and 0 < figures["detection_accuracy"] < 1
     last = json.loads((tmp_path / "short" / "history.json").read_text())[-1]
     assert 0 < last["flops_utilization"] < 1 and last["val_replaced_recall"] >= 0
-    init = str(tmp_path / "short" / "encoder")
-    train(data, tmp_path / "long", sequence_length=64, init=init, learning_rate=0.0, generator_size=0.5)
+    short, long = (tmp_path / name / "encoder" for name in ("short", "long"))
+    train(data, tmp_path / "long", sequence_length=64, init=str(short), learning_rate=0.0, **options)
     for model in ("", "generator"):
-        one, other = (tmp_path / name / "encoder" / model / "model.safetensors" for name in ("short", "long"))
-        assert one.read_bytes() == other.read_bytes()
-    assert MaskedLM.from_pretrained(tmp_path / "long" / "encoder" / "generator").tokenizer is not None
+        assert_equal_files(short / model, long / model, atol)
+    assert MaskedLM.from_pretrained(long / "generator").tokenizer is not None
 
 
-def test_a_deberta_learns_replaced_tokens_and_goes_on_from_its_two_checkpoints(prepared_data, tmp_path):
-    data = prepared_data(long_sequence_length=64, packed=True)
-    options = {"objective": "replaced_tokens"}
-    shape = {"size": "deberta_v3_small", "num_layers": 2, "hidden_size": 16, "num_heads": 4}
-    figures = train(data, tmp_path / "short", **options, **shape)
-    assert figures["next_sentence_accuracy"] is None and 0 < figures["detection_accuracy"] < 1
-    init = tmp_path / "short" / "encoder"
-    written = json.loads((init / "config.json").read_text())
-    assert written["model_type"] == "deberta-v2" and written["num_hidden_layers"] == 2
-    assert json.loads((init / "generator" / "config.json").read_text())["num_hidden_layers"] == 1
-    train(data, tmp_path / "long", sequence_length=64, init=str(init), learning_rate=0.0, **options)
-    for model in ("", "generator"):
-        one, other = (
-            load_file(tmp_path / name / "encoder" / model / "model.safetensors") for name in ("short", "long")
-        )
-        for name, array in one.items():  # the leader is taken from the follower, and added again
-            np.testing.assert_allclose(other[name], array, atol=1e-7, err_msg=name)
-    assert MaskedLM.from_pretrained(tmp_path / "long" / "encoder" / "generator").tokenizer is not None
-
-
+@pytest.mark.filterwarnings("error:.*leaves out")
 @pytest.mark.parametrize("size", full_but(["deberta_base", "deberta_v2_xlarge"], "deberta_v2_xlarge"))
 def test_a_deberta_learns_masked_words_from_absolute_positions_too(size, prepared_data, tmp_path):
     data = prepared_data(long_sequence_length=64, packed=True)
@@ -97,23 +76,21 @@ def test_a_deberta_learns_masked_words_from_absolute_positions_too(size, prepare
     short = tmp_path / "short" / "encoder"
     assert MaskedLM.from_pretrained(short).enhanced_decoder
     train(data, tmp_path / "long", sequence_length=64, init=str(short), learning_rate=0.0, **options)
-    one, other = (load_file(path / "model.safetensors") for path in (short, tmp_path / "long" / "encoder"))
-    assert one.keys() == other.keys() and "deberta.embeddings.position_embeddings.weight" in one
-    for name, array in one.items():
-        np.testing.assert_array_equal(other[name], array, err_msg=name)
-    with pytest.warns(UserWarning, match="which --objective masked_lm leaves out: its head gets other states"):
+    assert "deberta.embeddings.position_embeddings.weight" in load_file(short / "model.safetensors")
+    assert_equal_files(short, tmp_path / "long" / "encoder")
+    with pytest.raises(UserWarning, match="which --objective masked_lm leaves out: its head gets other states"):
         train(data, tmp_path / "plain", sequence_length=64, init=str(short))
 
 
-def test_a_roberta_learns_masked_words_alone_from_packed_full_sentences_and_from_pairs(prepared_data, tmp_path):
+@pytest.mark.parametrize("pairs", full_but(["full_sentences", "next_sentence"], "full_sentences"))
+def test_a_roberta_learns_masked_words_alone(pairs, prepared_data, tmp_path):
+    data = prepared_data(pairs=pairs, packed=pairs == "full_sentences")
     options = {"size": "roberta_small", "num_layers": 1, "hidden_size": 16, "num_heads": 4}
-    for pairs in ("full_sentences", "next_sentence"):
-        data = prepared_data(pairs=pairs, packed=pairs == "full_sentences")
-        figures = train(data, tmp_path / pairs, gradient_checkpointing=True, **options)
-        assert figures["next_sentence_accuracy"] is None and figures["masked_lm_perplexity"] > 1
-        found = AutoModelForMaskedLM.from_pretrained(tmp_path / pairs / "encoder")
-        tokenizer = MaskedLM.from_pretrained(tmp_path / pairs / "encoder").tokenizer
-        assert type(found).__name__ == "RobertaForMaskedLM" and found.config.pad_token_id == tokenizer.pad_id
+    figures = train(data, tmp_path / "run", gradient_checkpointing=True, **options)
+    assert figures["next_sentence_accuracy"] is None and figures["masked_lm_perplexity"] > 1
+    found = AutoModelForMaskedLM.from_pretrained(tmp_path / "run" / "encoder")
+    tokenizer = MaskedLM.from_pretrained(tmp_path / "run" / "encoder").tokenizer
+    assert type(found).__name__ == "RobertaForMaskedLM" and found.config.pad_token_id == tokenizer.pad_id
 
 
 def test_an_albert_learns_sentence_order_from_packed_rows_with_ngrams_masked(prepared_data, tmp_path):
@@ -136,36 +113,26 @@ def test_an_ernie_learns_phrases_and_next_sentences_from_packed_rows(prepared_da
 
 def test_an_albert_refuses_rows_that_were_made_for_next_sentences(prepared_data, tmp_path):
     data = prepared_data(packed=True, long_sequence_length=64)
-    with pytest.raises(ValueError, match=r"ALBERT learns sentence_order .* made with --pairs next_sentence: prepare"):
+    with pytest.raises(ValueError, match="ALBERT learns sentence_order"):
         train(data, tmp_path / "run", size="albert_base", num_layers=1, hidden_size=16, num_heads=4)
 
 
-def test_an_unknown_size_is_refused_with_those_of_every_family(prepared_data, tmp_path):
-    data = prepared_data(packed=True, long_sequence_length=64)
-    with pytest.raises(ValueError, match=r"no size 'bert_huge'; known are bert_tiny, .*roberta_base.*albert_xxlarge"):
-        train(data, tmp_path / "run", size="bert_huge")
-
-
-def test_longer_rows_go_on_from_the_shorter_ones(prepared_data, tmp_path):
+def test_longer_rows_go_on_from_the_shorter_ones(prepared_data, tmp_path, capsys):
     data = prepared_data(long_sequence_length=64, packed=True)
     figures = train(data, tmp_path / "short", steps=7, steps_per_round=3)
     rounds = json.loads((tmp_path / "short" / "history.json").read_text())
     assert [row["step"] for row in rounds] == [3, 6, 7] and figures["steps"] == 7
     assert rounds[-1]["gradient_norm"] > 0 and rounds[-1]["tokens_per_second"] > 0
     assert 0 < rounds[-1]["flops_utilization"] < 1 and rounds[-1]["share_of_tokens"] > 0.9
-    first = Pretrainer.from_pretrained(tmp_path / "short" / "encoder").get_weights()
-    train(
-        data,
-        tmp_path / "long",
-        sequence_length=64,
-        init=str(tmp_path / "short" / "encoder"),
-        learning_rate=0.0,
-        gradient_checkpointing=True,
-        masking_unit="whole_word",
-    )
-    second = Pretrainer.from_pretrained(tmp_path / "long" / "encoder").get_weights()
-    for one, other in zip(first, second, strict=True):
-        np.testing.assert_array_equal(one, other)
+    capsys.readouterr()
+    short, long = (tmp_path / name / "encoder" for name in ("short", "long"))
+    options = {"gradient_checkpointing": True, "masking_unit": "whole_word", "learning_rate": 0.0}
+    train(data, tmp_path / "long", sequence_length=64, init=str(short), **options)
+    assert_equal_files(short, long)
+    printed = capsys.readouterr().out
+    figures = [line for line in printed.splitlines() if line.startswith("  held-out text: masked lm perplexity")]
+    assert len(figures) == 2 and len(set(figures)) == 1  # before the first step, and at the end
+    assert printed.index("before the first step") < printed.index("Round 1")
 
 
 def test_a_length_that_was_not_prepared_is_refused(prepared_data, tmp_path):
@@ -178,14 +145,13 @@ def test_a_checkpoint_of_another_vocabulary_is_refused(prepared_data, tmp_path):
         train(prepared_data(), tmp_path / "run", init=str(write_checkpoint(tmp_path / "checkpoint")))
 
 
+@pytest.mark.filterwarnings("error:.*embedder of sentences")
 def test_an_embedder_to_go_on_from_is_said_to_lose_its_pooling(prepared_data, tmp_path):
     data = prepared_data()
     tokenizer = WordPieceTokenizer.from_pretrained(data)
     config = BertConfig(tokenizer.vocabulary_size, hidden_size=16, num_layers=1, num_heads=2, intermediate_size=16)
     TextEmbedder(BertEncoder(config), tokenizer, pooling="mean").save_pretrained(tmp_path / "embedder")
-    with pytest.warns(
-        UserWarning, match=r"embedder is an embedder of sentences \(pooling mean, .* give them to TextEmb"
-    ):
+    with pytest.raises(UserWarning, match=r"is an embedder of sentences \(pooling mean"):
         train(data, tmp_path / "run", init=str(tmp_path / "embedder"))
 
 
@@ -197,7 +163,6 @@ def test_a_model_that_reads_left_to_right_learns_the_next_token(prepared_data, t
     encoder = tmp_path / "run" / "encoder"
     assert json.loads((encoder / "config.json").read_text())["is_decoder"] is True
     assert sorted(path.name for path in (tmp_path / "run" / "encoders").iterdir()) == ["2", "4"]
-    train(data, tmp_path / "on", init=str(encoder), sequence_length=64, **options)
     with pytest.raises(ValueError, match="has the direction left_to_right, not both"):
         train(data, tmp_path / "other", init=str(encoder), sequence_length=64)
 
@@ -251,8 +216,4 @@ def test_an_xlnet_learns_words_in_a_random_order_and_reads_its_tokenizers_segmen
     assert figures["next_sentence_accuracy"] is None and figures["masked_lm_perplexity"] > 1
     written = json.loads((tmp_path / "run" / "encoder" / "config.json").read_text())
     assert written["architectures"] == ["XLNetLMHeadModel"] and written["pad_token_id"] == opened.tokenizer.pad_id
-    init = str(tmp_path / "run" / "encoder")
-    train(data, tmp_path / "again", objective="permuted_lm", init=init, learning_rate=0.0)
-    one, other = (load_file(tmp_path / name / "encoder" / "model.safetensors") for name in ("run", "again"))
-    assert one.keys() == other.keys() and all((one[name] == other[name]).all() for name in one)
-    assert "transformer.mask_emb" in one
+    assert "transformer.mask_emb" in load_file(tmp_path / "run" / "encoder" / "model.safetensors")

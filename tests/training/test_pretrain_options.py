@@ -34,26 +34,24 @@ def train(data, output, **options):
     )
 
 
-@on("tensorflow")
 def test_validation_has_rows_of_all_files_and_is_the_same_each_time(text_folder, tmp_path, monkeypatch):
     """There is a file of examples for each thousand tokens or more; each file has more rows than are taken."""
-    monkeypatch.setattr(shards, "SHARD_TOKENS", 1000)
-    monkeypatch.setattr(data_preparation, "BLOCK_BYTES", 5000)
+    monkeypatch.setattr(shards, "SHARD_TOKENS", 200)
+    monkeypatch.setattr(data_preparation, "BLOCK_BYTES", 1000)
     data = tmp_path / "data"
     options = {"vocabulary_size": 500, "sequence_length": 32, "workers": 1}
     data_preparation.run(data_preparation.PrepareConfig(str(data), str(text_folder), **options))
-    config = pretraining.PretrainConfig(str(data), str(tmp_path / "run"), batch_size=4, validation_batches=3)
+    config = pretraining.PretrainConfig(str(data), str(tmp_path / "run"), batch_size=2, validation_batches=3)
     data = pretraining_data.PretrainingData(config)
     rows_of_files = [shard["examples"] for shard in data.shards if "/validation/" in shard["path"]]
-    assert len(rows_of_files) > 1 and rows_of_files[0] > 12, "the first batches would all be of the first file"
-    every, taken = (
-        [labels["mask_ids"].tobytes() for _, labels in batches.unbatch().as_numpy_iterator()]
-        for batches in (data.batches("validation"), data.validation())
+    assert len(rows_of_files) > 1 and rows_of_files[0] > 6, "the first batches would all be of the first file"
+    every, taken, again = (
+        [row.tobytes() for inputs, _ in batches for row in inputs["token_ids"]]
+        for batches in (data.arrays("validation"), data.validation(), data.validation())
     )
     starts = np.cumsum([0, *rows_of_files])
     file_of_row = {row: np.searchsorted(starts, place, "right") - 1 for place, row in enumerate(every)}
-    assert len(taken) == 12 and {file_of_row[row] for row in taken} == set(range(len(rows_of_files)))
-    again = [labels["mask_ids"].tobytes() for _, labels in data.validation().unbatch().as_numpy_iterator()]
+    assert len(taken) == 6 and {file_of_row[row] for row in taken} == set(range(len(rows_of_files)))
     assert again == taken
 
 
@@ -69,32 +67,14 @@ def test_steps_that_are_executed_together_learn_the_same(prepared_data, tmp_path
         np.testing.assert_allclose(one, other, atol=1e-6)
 
 
-def test_executions_that_cannot_be_are_refused(prepared_data, tmp_path):
-    data = prepared_data()
-    if keras.backend.backend() == "torch":
-        with pytest.raises(ValueError, match="steps_per_execution"):
-            train(data, tmp_path / "run", steps_per_execution=2)
-    with pytest.raises(ValueError, match="steps_per_execution 0 is out of range: expected at least 1"):
-        train(data, tmp_path / "run", steps_per_execution=0)
-
-
 @pytest.mark.parametrize(
     ("kind", "steps", "expected"),
-    [
-        *(
-            ("TPU v4", 900_000, 20),
-            ("TPU v4", 14_063, 41),
-            ("TPU v4", 1563, 20),
-            ("TPU v4", 7, 7),
-            ("TPU v4", None, 20),
-        ),
-        *(("cpu", 900_000, 1), ("cpu", None, 1)),
-    ],
+    [("TPU v4", 900_000, 20), ("TPU v4", 14_063, 41), ("TPU v4", 7, 7), ("TPU v4", None, 20), ("cpu", None, 1)],
 )
 def test_an_accelerator_executes_twenty_steps_or_more_together(kind, steps, expected, monkeypatch):
     monkeypatch.setattr(hardware, "device_kind", lambda: kind)
-    by_backend = 1 if keras.backend.backend() == "torch" else expected
-    assert pretraining_plan.usual_steps_per_execution(steps) == by_backend
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")  # torch executes each step alone
+    assert pretraining_plan.usual_steps_per_execution(steps) == expected
 
 
 @on("tensorflow")
@@ -169,14 +149,14 @@ def test_filled_rows_show_guess_and_truth():
     ],
 )
 def test_what_the_chosen_tokens_become_belongs_to_the_family(size, asked, expected, prepared_data):
-    config = pretraining.PretrainConfig(
-        str(prepared_data(pairs="full_sentences", packed=False)), "", size=size, masking_rate=0.5, **asked
-    )
-    data, shown = pretraining.open_data(config), []
-    for inputs, labels in data.arrays("train"):
-        row, column = np.nonzero(labels["mask_weights"])
-        now, before = inputs["token_ids"][row, inputs["mask_positions"][row, column]], labels["mask_ids"][row, column]
-        shown.append(np.stack([now == data.tokenizer.mask_id, now == before]))
+    directory, shown = str(prepared_data(pairs="full_sentences", packed=False)), []
+    for seed in range(8):
+        config = pretraining.PretrainConfig(directory, "", size=size, masking_rate=0.5, seed=seed, **asked)
+        data = pretraining.open_data(config)
+        for inputs, labels in data.arrays("train"):
+            row, column = np.nonzero(labels["mask_weights"])
+            now = inputs["token_ids"][row, inputs["mask_positions"][row, column]]
+            shown.append(np.stack([now == data.tokenizer.mask_id, now == labels["mask_ids"][row, column]]))
     shares = np.concatenate(shown, axis=1).mean(axis=1)
     np.testing.assert_allclose(shares, expected, atol=0.01)
     assert not (asked or size == "electra_small") or shares.sum() == 1  # nothing is random
@@ -199,11 +179,9 @@ def test_as_many_tokens_are_masked_as_the_rate_says(packed, prepared_data):
 def test_no_gradients_are_left_over_at_the_end(prepared_data, tmp_path, capsys):
     train(prepared_data(), tmp_path / "run", steps=7, gradient_accumulation_steps=3)
     printed = capsys.readouterr().out
-    assert "7 steps are rounded down to 6, a multiple of steps_per_execution 1 and gradient_accumulation" in printed
+    assert "7 steps are rounded down to 6" in printed
     assert json.loads((tmp_path / "run" / "plan.json").read_text())["steps"] == 6
-    with pytest.raises(
-        ValueError, match="steps 2 is below 3, in which steps_per_execution 1 and gradient_accumulation_steps 3"
-    ):
+    with pytest.raises(ValueError, match="steps 2 is below 3"):
         train(prepared_data(), tmp_path / "short", steps=2, gradient_accumulation_steps=3)
     assert not (tmp_path / "short").exists()
 

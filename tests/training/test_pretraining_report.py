@@ -1,4 +1,3 @@
-import itertools
 import re
 import types
 
@@ -55,10 +54,7 @@ def test_the_speed_of_a_run_is_the_median_of_its_rounds_and_the_most_memory(caps
     }
     pretraining_report.print_speed(found)
     printed = capsys.readouterr().out
-    assert (
-        "100 tokens/s, 30% of 197 TFLOP/s (published peak of TPU v5 lite), 10% of the time waiting for data" in printed
-    )
-    assert "3.5 GiB of a device" in printed and "ms a step: 200.0" in printed
+    assert "100 tokens/s, 30% of 197 TFLOP/s" in printed and "3.5 GiB of a device" in printed
 
 
 @pytest.mark.parametrize(
@@ -70,34 +66,23 @@ def test_a_model_below_a_baseline_says_what_helps(accuracy, said, capsys):
     baselines = {"unigram_masked_lm_accuracy": 0.069, "bigram_masked_lm_accuracy": 0.164}
     pretraining_report.print_shortfall({**report, **baselines})
     printed = capsys.readouterr().out
-    assert (
-        printed == "" if said is None else re.search(f"{said}.*1,200 steps in 8.0 minutes .* more --max_min", printed)
-    )
-
-
-def test_curves_have_both_baselines_and_an_axis_that_fits():
-    history = [{"step": n, **dict.fromkeys(("masked_lm_accuracy", "val_masked_lm_accuracy"), 0.1)} for n in (1, 2)]
-    report = {"bigram_masked_lm_accuracy": 0.16, "unigram_masked_lm_accuracy": 0.07}
-    (axis,) = pretraining_report.curves_of(history, report).axes
-    lines = {line.get_label(): line.get_ydata()[0] for line in axis.lines}
-    assert (
-        lines["baseline: most frequent word after its left neighbour"] == 0.16
-        and lines["baseline: most frequent word"] == 0.07
-    )
-    assert axis.get_ylim()[0] == 0 and 0.16 < axis.get_ylim()[1] < 0.25
-
-
-def test_a_run_without_rounds_has_no_speed(capsys):
-    found = pretraining_report.speed([])
-    pretraining_report.print_speed(found)
-    assert "tokens_per_second" not in found and capsys.readouterr().out == ""
+    assert printed == "" if said is None else re.search(said, printed)
 
 
 @pytest.mark.parametrize("at_once", [1, 9, 10**6])
 def test_pairs_are_counted_alike_in_any_number_of_parts(monkeypatch, at_once):
     monkeypatch.setattr(pretraining_report, "BASELINE_TOKENS", 4 * 15)
     monkeypatch.setattr(pretraining_report, "COUNTED_AT_ONCE", at_once)
+    held, original = [], pretraining_report.counted
+
+    def watched(pairs, counts, more):
+        held.append(len(pairs) + sum(map(len, more)))
+        return original(pairs, counts, more)
+
+    monkeypatch.setattr(pretraining_report, "counted", watched)
     pairs, counts = pretraining_report.training_bigrams(Data())
+    # A merge holds only the distinct pairs and those that wait, however many were counted before.
+    assert at_once > 9 or max(held) <= at_once + len(BIGRAMS) + 15
     expected = {left * 7 + right: 4 * count for (left, right), count in sorted(BIGRAMS.items())}
     assert dict(zip(pairs.tolist(), counts.tolist(), strict=True)) == expected and sorted(pairs) == pairs.tolist()
 
@@ -121,22 +106,6 @@ def test_baselines_by_hand(monkeypatch):
     seen = [(2 + 10 * unigram[RUN]) / 13, (1 + 10 * unigram[DOG]) / 13, unigram[CAT]]
     assert report["bigram_masked_lm_perplexity"] == pytest.approx(np.prod(seen) ** (-1 / 3))
     assert report["next_sentence_majority"] == 0.5
-
-
-def test_memory_does_not_grow_with_the_tokens_counted(monkeypatch):
-    """A merge holds only the distinct pairs and those that wait, however many were counted before."""
-    held = []
-    original = pretraining_report.counted
-
-    def watched(pairs, counts, more):
-        held.append(len(pairs) + sum(map(len, more)))
-        return original(pairs, counts, more)
-
-    monkeypatch.setattr(pretraining_report, "counted", watched)
-    monkeypatch.setattr(pretraining_report, "COUNTED_AT_ONCE", 50)
-    monkeypatch.setattr(pretraining_report, "BASELINE_TOKENS", 200 * 15)
-    pretraining_report.training_bigrams(Data())
-    assert len(held) > 20 and max(held) <= 50 + len(BIGRAMS) + max(map(len, itertools.chain(ROWS))) * len(ROWS)
 
 
 def test_guesses_are_computed_for_the_rows_that_are_shown_only(prepared_data, tmp_path, monkeypatch):

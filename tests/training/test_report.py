@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 
+import pytest
 from made_runs import config_of, write_checkpoint
 from made_tasks import write_lines
 from tiers import once
@@ -43,30 +44,28 @@ def test_a_fine_tuning_run_has_a_report_and_a_card_and_no_script(tmp_path):
     assert "<script" not in card and "| training rows | 10 |" in card and "accuracy, test" in card
 
 
-def test_the_worst_errors_are_the_surest_wrong_predictions(tmp_path):
-    rows = [("right", "a", "a", 0.99), ("worse", "a", "b", 0.9), ("bad", "b", "a", 0.6)]
-    lines = [
-        json.dumps({"text": text, "label": label, "predicted": predicted, "probabilities": {predicted: share}})
-        for text, label, predicted, share in rows
-    ]
-    write_lines(tmp_path / "predictions.jsonl", lines)
-    expected = [["worse", "a", "b", "90.0%"], ["bad", "b", "a", "60.0%"]]
-    assert worst_errors(tmp_path) == {"kind": "texts", "wrong": 2, "count": 3, "rows": expected}
+def predicted(text, label, answer, share):
+    return {"text": text, "label": label, "predicted": answer, "probabilities": {answer: share}}
 
 
-def test_of_numbers_the_worst_errors_are_those_furthest_away(tmp_path):
-    rows = [(1.0, 1.5), (2.0, 5.0), (3.0, 3.0)]
-    write_lines(
-        tmp_path / "predictions.jsonl", [json.dumps({"text": "t", "label": a, "predicted": b}) for a, b in rows]
-    )
+ENDINGS = {"text": "He", "endings": ["ran", "sat"], "label": 1, "predicted": 0, "probabilities": [0.8, 0.2]}
+NUMBERS = [{"text": "t", "label": label, "predicted": answer} for label, answer in ((1.0, 1.5), (2.0, 5.0), (3.0, 3.0))]
+LABELS = [predicted("right", "a", "a", 0.99), predicted("bad", "b", "a", 0.6), predicted("worse", "a", "b", 0.9)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (LABELS, [["worse", "a", "b", "90.0%"], ["bad", "b", "a", "60.0%"]]),  # the surest first
+        (NUMBERS, [["t", "2.0", "5.0", "3"], ["t", "1.0", "1.5", "0.5"]]),  # the furthest away first
+        ([ENDINGS], [["He", "sat", "ran", "80.0%"]]),
+    ],
+)
+def test_the_worst_errors_are_shown(rows, expected, tmp_path):
+    write_lines(tmp_path / "predictions.jsonl", map(json.dumps, rows))
     errors = worst_errors(tmp_path)
-    assert [row[-1] for row in errors["rows"]] == ["3", "0.5"] and errors["kind"] == "numbers"
-
-
-def test_of_endings_the_worst_errors_show_the_endings(tmp_path):
-    row = {"text": "He", "endings": ["ran", "sat"], "label": 1, "predicted": 0, "probabilities": [0.8, 0.2]}
-    write_lines(tmp_path / "predictions.jsonl", [json.dumps(row)])
-    assert worst_errors(tmp_path)["rows"] == [["He", "sat", "ran", "80.0%"]]
+    assert [row[-len(wanted) :] for row, wanted in zip(errors["rows"], expected, strict=True)] == expected
+    assert (errors["wrong"], errors["count"]) == (len(expected), len(rows))
 
 
 CONLL = """
@@ -137,9 +136,6 @@ def test_a_pre_training_has_a_report_before_it_ends(tmp_path):
     assert "Interrupted; the command below resumes it: step 7 of 100." in page
     _, _, *options = shlex.split(re.search("keras-bert pretrain [^<]*", page)[0])
     assert len(options) == 8 and parse(PretrainConfig, options) == config  # data, output, size and masking_rate
-    (tmp_path / "run.json").write_text('{"configuration": {}}')
-    report.write(tmp_path, "pretraining", is_running=False, step=8, total_steps=100)
-    assert "step 8 of 100." in page_of(tmp_path), "an earlier version wrote no command"
 
 
 def test_masks_show_right_and_wrong_guesses(tmp_path):

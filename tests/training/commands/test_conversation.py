@@ -7,7 +7,6 @@ import sys
 
 import pytest
 from conftest import revealing_config
-from tiers import once
 
 import keras_bert_impl as kbi
 from keras_bert_impl import console
@@ -15,7 +14,6 @@ from keras_bert_training.commands import ask, fill_mask
 from keras_bert_training.commands.conversation import converse
 from keras_bert_training.options.ask import AskConfig
 from keras_bert_training.options.fill_mask import FillMaskConfig
-from keras_bert_training.runs import closed_pipe_ends
 
 
 @pytest.fixture
@@ -51,35 +49,18 @@ def saved(tmp_path, small_tokenizer):
     return save
 
 
-@once
-def test_typed_lines_are_answered_until_ctrl_d(typed, capsys):
-    typed("one", "two")
-    assert converse("> ", str.upper) == ["ONE", "TWO"]
-    assert capsys.readouterr().out == "  ONE\n  TWO\n\n"
+def test_an_empty_line_asks_nothing_and_a_mistake_ends_nothing(typed, piped, capsys):
+    def answer(line):
+        if line == "bad":
+            raise ValueError("There is no [MASK]\nin it.")
+        return line.upper()
 
-
-@once
-def test_an_empty_line_asks_nothing_wherever_it_comes_from(typed, piped, capsys):
-    typed("one", "", "  ", "two")
-    assert converse("a word", str.upper) == ["ONE", "TWO"]
-    assert capsys.readouterr().out == "  ONE\n  TWO\n\n"
+    typed("one", "", "  ", "bad", "two")  # and then Ctrl-D
+    assert converse("a word", answer) == ["ONE", "error: There is no [MASK] in it.", "TWO"]
+    assert capsys.readouterr().out.startswith("  ONE\n")
     piped("one\n\n  \ntwo\n")
     assert converse("a word", str.upper) == ["ONE", "", "", "TWO"]
     assert capsys.readouterr().out == "ONE\n\n\nTWO\n"
-
-
-@once
-def test_the_prompt_tells_what_is_wanted_and_how_to_end(monkeypatch):
-    shown = []
-    monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
-
-    def end(prompt):
-        shown.append(prompt)
-        raise EOFError
-
-    monkeypatch.setattr("builtins.input", end)
-    converse("a word", str.upper)
-    assert shown == ["a word (Ctrl-D ends): "]
 
 
 def test_an_empty_passage_is_asked_for_again_and_without_one_nothing_is_asked(saved, typed):
@@ -91,18 +72,6 @@ def test_an_empty_passage_is_asked_for_again_and_without_one_nothing_is_asked(sa
     assert ask.run(AskConfig(model)) == []
 
 
-@once
-def test_a_mistake_is_told_and_the_conversation_goes_on(typed, capsys):
-    def answer(line):
-        if line == "bad":
-            raise ValueError("There is no [MASK]\nin it.")
-        return line
-
-    typed("bad", "good")
-    assert converse("> ", answer) == ["error: There is no [MASK] in it.", "good"]
-
-
-@once
 def test_each_piped_line_has_one_line_of_answer_and_a_mistake_fails_at_the_end(piped, capsys):
     def answer(line):
         if line == "bad":
@@ -126,7 +95,6 @@ def test_fill_mask_answers_piped_sentences_in_one_line_each(saved, piped, capsys
 
 ASKED = {
     "classify": (kbi.TextClassifier, (2,), "the cat", {}),
-    "classify a pair": (kbi.TextClassifier, (2,), "the cat\ta dog", {}),
     "regress": (kbi.TextRegressor, (), "the cat", {}),
     "label words": (kbi.TokenClassifier, (2,), "the cat sat", {}),
     "answer": (kbi.QuestionAnswerer, (), "the cat", {"context": "the cat sat on a mat"}),
@@ -142,15 +110,12 @@ def test_every_kind_of_model_is_asked_in_a_line(saved, piped, case, capsys):
     kind, arguments, line, options = ASKED[case]
     model = saved(kind, *arguments)
     (direct,) = ask.run(AskConfig(model, line, **options))
+    if case == "classify":
+        found = kbi.TextClassifier.from_pretrained(model).classify(line, 2)
+        assert direct == "   ".join(f"{name} {share:.1%}" for name, share in found)
     piped(f"{line}\n")
     assert ask.run(AskConfig(model, **options)) == [direct] and "\n" not in direct and direct
     assert capsys.readouterr().out == f"  {direct}\n{direct}\n"
-
-
-def test_a_classifier_answers_what_classify_does(saved):
-    model = saved(kbi.TextClassifier, 2, class_names=["bad", "good"])
-    found = kbi.TextClassifier.from_pretrained(model).classify("the cat", 2)
-    assert ask.run(AskConfig(model, "the cat")) == ["   ".join(f"{name} {share:.1%}" for name, share in found)]
 
 
 def test_a_question_needs_a_text(saved, piped, tmp_path):
@@ -167,19 +132,14 @@ def test_too_few_texts_in_a_line_are_told(saved):
         ask.run(AskConfig(saved(kbi.TextEmbedder), "the cat"))
 
 
-@once
 def test_a_file_gets_few_lines_about_what_is_left(monkeypatch, capsys):
     times = iter([0.0, *range(1, 11)])
     monkeypatch.setattr(console.time, "monotonic", lambda: next(times))
     assert list(console.progress(range(10), "reading")) == list(range(10))
-    assert capsys.readouterr().out.splitlines() == [
-        "  reading: 2 of 10, about 8 s left",
-        "  reading: 4 of 10, about 6 s left",
-        "  reading: 8 of 10, about 2 s left",
-    ]
+    told = [f"  reading: {done} of 10, about {10 - done} s left" for done in (2, 4, 8)]
+    assert capsys.readouterr().out.splitlines() == told
 
 
-@once
 def test_what_takes_no_time_is_silent_and_an_unknown_number_is_counted(capsys):
     assert list(console.progress(iter(range(1000)), "reading")) == list(range(1000))
     assert capsys.readouterr().out == ""
@@ -187,19 +147,11 @@ def test_what_takes_no_time_is_silent_and_an_unknown_number_is_counted(capsys):
     assert [console.in_words(seconds) for seconds in (99, 150, 9000)] == ["99 s", "2 minutes", "2.5 hours"]
 
 
-@once
-@pytest.mark.parametrize("words", [["--help"], ["fill-mask", "--help"]])
-def test_a_reader_that_stops_is_no_error(words):
-    """As `keras-bert --help | head -1` does, at its worst: nobody reads."""
+def test_a_reader_that_stops_is_no_error():
+    """As `keras-bert fill-mask --help | head -1` does, at its worst: nobody reads."""
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "keras_bert_training", *words]
+    command = [sys.executable, "-m", "keras_bert_training", "fill-mask", "--help"]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     assert done.stderr == "" and done.returncode == 0
-
-
-@once
-def test_other_errors_pass_through_a_closed_pipe():
-    with pytest.raises(SystemExit), closed_pipe_ends():
-        sys.exit(3)

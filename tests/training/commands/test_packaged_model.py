@@ -4,7 +4,6 @@ import io
 import sys
 
 import pytest
-from tiers import once
 
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints.hub import PACKAGED_DIRECTORY
@@ -25,7 +24,6 @@ def own_folder(tmp_path, monkeypatch, small_config, small_tokenizer):
     return tmp_path / "small_english"
 
 
-@once
 @pytest.mark.parametrize("command", ["fill-mask", "ask"])
 def test_without_a_model_the_one_in_the_package_answers_and_is_named_first(command, own_folder, capsys):
     main([command, "--text", TEXT])
@@ -33,14 +31,12 @@ def test_without_a_model_the_one_in_the_package_answers_and_is_named_first(comma
     assert "years 2" in printed.out and printed.err == NOTE
 
 
-@once
 def test_a_model_that_is_given_is_asked_without_a_note(own_folder, capsys):
     main(["fill-mask", "small_english", "--text", TEXT, "--top_k", "3"])
     printed = capsys.readouterr()
     assert "years 2" not in printed.out and printed.err == ""
 
 
-@once
 def test_piped_texts_get_one_line_each(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{TEXT}\nReturns a [MASK] of integers.\n"))
     main(["fill-mask"])
@@ -48,7 +44,6 @@ def test_piped_texts_get_one_line_each(monkeypatch, capsys):
     assert "years" in first and "list" in second
 
 
-@once
 def test_the_server_shows_it_under_its_name(own_folder, capsys):
     assert with_model(ServeConfig()).model == [f"small_english={PACKAGED_DIRECTORY}"]
     assert capsys.readouterr().err == NOTE

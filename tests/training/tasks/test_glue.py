@@ -78,14 +78,6 @@ def test_the_diagnostic_file_is_found_where_the_download_script_puts_it(tmp_path
     assert task.read(tmp_path / "MNLI", "diagnostic", BadRows()) == LabelledTexts(["c"], ["d"], None)
 
 
-def test_mrpc_has_a_test_split_in_either_distribution(tmp_path):
-    header = ["Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"]
-    write(tmp_path / "msr_paraphrase_test.txt", header, [[1, 2, 3, "a", "b"]])
-    task = glue.TASKS["mrpc"]
-    assert finetuning_task.has_file(task, "test", tmp_path)
-    assert task.read(tmp_path, "test", BadRows()) == LabelledTexts(["a"], ["b"], None)
-
-
 def test_whole_numbers_are_classes_in_the_order_of_their_values():
     train = LabelledTexts(list("abcde"), None, ["10", "2", "1", "0", "2"])
     assert TextClassification("mine", {}).find_class_names(train) == ["0", "1", "2", "10"]
@@ -99,11 +91,6 @@ def test_qqp_leaves_out_its_broken_rows(tmp_path):
     examples = glue.TASKS["qqp"].read(tmp_path, "train", bad_rows)
     assert examples == LabelledTexts(['What is "x'], ["Why?"], ["not_duplicate"])
     assert len(bad_rows.messages) == 1 and "line 3" in bad_rows.messages[0]
-
-
-def test_qnli_reads_question_and_sentence(tmp_path):
-    write(tmp_path / "dev.tsv", ["index", "question", "sentence", "label"], [[0, "Who?", "He.", "not_entailment"]])
-    assert glue.TASKS["qnli"].read(tmp_path, "dev", BadRows()) == LabelledTexts(["Who?"], ["He."], ["not_entailment"])
 
 
 def test_a_label_of_another_task_is_named(tmp_path):
@@ -127,13 +114,6 @@ def test_submissions_have_the_official_format(tmp_path):
     assert (tmp_path / "CoLA.tsv").read_text() == "index\tprediction\n0\t1\n"
     glue.TASKS["sts-b"].write_submission(tmp_path, "test", [[5.7], [-1.0], [2.34567]], None)
     assert (tmp_path / "STS-B.tsv").read_text() == "index\tprediction\n0\t5.000\n1\t0.000\n2\t2.346\n"
-
-
-def test_the_papers_average_is_that_of_its_nine_columns():
-    columns = [pair for rows in glue.PAPER.values() for pair in rows.values()]
-    assert len(columns) == 9
-    for place, average in enumerate(glue.PAPER_AVERAGE):
-        assert sum(column[place] for column in columns) / 9 == pytest.approx(average, abs=0.05)
 
 
 def test_the_table_averages_only_what_is_complete():

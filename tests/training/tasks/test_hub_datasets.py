@@ -46,21 +46,14 @@ def test_rows_without_a_label_are_left_out_and_counted(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("hidden", "feature"),
-    [(-1, CLASSES), (None, CLASSES), (-100, datasets.Value("int64")), (-1.0, datasets.Value("float32"))],
+    [(-1, CLASSES), (None, CLASSES), (-100, datasets.Value("int64"))],
 )
 def test_a_test_split_whose_labels_are_all_hidden_is_unlabelled(tmp_path, hidden, feature):
-    labelled = table([0, 2], feature)
-    write_files(
-        datasets.DatasetDict({"train": labelled, "validation": labelled, "test": table([hidden] * 2, feature)}),
-        tmp_path,
-    )
+    labelled = table([0, 2] if feature is CLASSES else [-1, 2], feature)  # among other numbers, -1 is a number
+    parts = {"train": labelled, "validation": labelled, "test": table([hidden] * 2, feature)}
+    write_files(datasets.DatasetDict(parts), tmp_path)
     assert written(tmp_path, "test.jsonl") == [{"text": "0"}, {"text": "1"}]
-
-
-def test_minus_one_among_other_numbers_is_a_number(tmp_path):
-    numbers = table([-1, 0, 1], datasets.Value("int64"))
-    write_files(datasets.DatasetDict({"train": numbers, "validation": numbers}), tmp_path)
-    assert [row["label"] for row in written(tmp_path, "train.jsonl")] == [-1, 0, 1]
+    assert feature is CLASSES or [row["label"] for row in written(tmp_path, "train.jsonl")] == [-1, 2]
 
 
 def test_a_set_without_validation_gives_a_tenth_of_train(tmp_path, capsys):
@@ -96,10 +89,8 @@ def test_questions_are_split_by_context_and_unanswered_tests_have_no_labels(tmp_
     answers = [["cat"], ["cat"], []] * 10
     test = questions([[], []], ["cat", "dog"]).cast_column("answers", questions(answers, contexts).features["answers"])
     write_files(datasets.DatasetDict({"train": questions(answers, contexts), "test": test}), tmp_path)
-    parts = {
-        split: QUESTION_TASKS["question_answering"].read(tmp_path, split, BadRows())
-        for split in ("train", "dev", "test")
-    }
+    read = QUESTION_TASKS["question_answering"].read
+    parts = {split: read(tmp_path, split, BadRows()) for split in ("train", "dev", "test")}
     of = {split: {question.context for question in part.questions} for split, part in parts.items()}
     assert len(of["dev"]) == 1 and len(of["train"]) == 9 and not of["dev"] & of["train"]
     assert parts["train"].with_impossible and parts["test"].labels is None

@@ -23,6 +23,7 @@ if typing.TYPE_CHECKING:
         models,
         optimization,
         plots,
+        preprocessing,
     )
     from keras_bert_impl.checkpoints import encoder_from_pretrained, push_to_hub
     from keras_bert_impl.encoders.albert import AlbertConfig, AlbertEncoder

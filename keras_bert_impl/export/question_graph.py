@@ -10,8 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert_impl.preprocessing.graphs.character_table import CODE_POINTS, CodePointTable
-from keras_bert_impl.preprocessing.graphs.ragged import row_numbers
-from keras_bert_impl.preprocessing.graphs.rows import pack
+from keras_bert_impl.preprocessing.graphs.text_rows import question_windows
 from keras_bert_impl.preprocessing.graphs.utf8 import character_starts, readable, without_spaces
 from keras_bert_impl.text.tokenizers.rows import longest_question
 
@@ -23,28 +22,20 @@ NO_SCORE = float("-inf")
 def question_answerer_signatures(model, pieces_of, sequence_length, stride=128, question_length=64, longest=30, top=20):
     """From questions and their contexts to the best answers; the options are those of the task."""
     question_length, stride = longest_question(sequence_length, question_length), min(stride, sequence_length // 2)
-    tokenizer = pieces_of.tokenizer
-    template, is_mark = tokenizer.template, CodePointTable(combining_marks())
+    template, is_mark = pieces_of.tokenizer.template, CodePointTable(combining_marks())
     model.encoder.check_texts([range(question_length)], [()], template)
 
     def answer_one(question_and_context):
         question, context = question_and_context
         context = readable(context)
-        asked = pieces_of(question[tf.newaxis])[0, :question_length]
-        pieces, begins, ends = pieces_of.with_offsets(context)
+        found = question_windows(pieces_of, question, context, sequence_length, stride, question_length)
+        rows, windows, is_best, begins, ends, before = found
         begins, ends = ends_of_answers(context, begins, ends, is_mark)
-        room = sequence_length - template.num_control(is_pair=True) - tf.size(asked)
-        windows, is_best = windows_of(tf.size(pieces), room, tf.minimum(stride, room))  # ragged (windows, tokens)
-        segments = windows.with_flat_values(tf.gather(pieces, windows.flat_values))
-        asked_again = tf.RaggedTensor.from_tensor(tf.tile(asked[tf.newaxis], [segments.nrows(out_type=tf.int32), 1]))
-        control = tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id
-        rows = pack(asked_again, segments, sequence_length, *control, "only_second", template)
         lengths = tf.reduce_sum(rows["padding_mask"], axis=1)
         length = tf.reduce_max(lengths)
         logits = tf.cast(model({name: row[:, :length] for name, row in rows.items()}, training=False), tf.float32)
         of_cls = tf.gather(logits, template.cls_place(lengths), batch_dims=1)  # (windows, 2)
         null_score = tf.reduce_min(of_cls[:, 0] + of_cls[:, 1])
-        before = template.first_length(tf.size(asked), is_pair=True)
         of_context = logits[:, before : -len(template.after)]  # (windows, tokens of the longest, 2)
         places = (windows.with_flat_values(tf.gather(array, windows.flat_values)) for array in (begins, ends))
         row, first, last, score = best_span(of_context, windows, is_best, *places, longest, top)
@@ -72,23 +63,6 @@ def question_answerer_signatures(model, pieces_of, sequence_length, stride=128, 
             return tf.map_fn(answer_one, (question, context), fn_output_signature=specs)
 
     return {"serving_default": (answer, [QUESTION, CONTEXT])}
-
-
-def windows_of(count, room, stride):
-    """Which tokens each window shows, and which of them it shows with more context than any other window.
-
-    Returns: RaggedTensor (windows, tokens) of int32; RaggedTensor of bool, likewise.
-    """
-    number = 1 + tf.maximum(0, -(-(count - room) // stride))
-    begins = tf.range(number) * stride
-    ends = tf.minimum(begins + room, count)
-    token = tf.range(count)
-    left, right = token - begins[:, tf.newaxis], ends[:, tf.newaxis] - 1 - token  # (windows, tokens of the context)
-    context = tf.cast(tf.minimum(left, right), tf.float32) + 0.01 * tf.cast(ends - begins, tf.float32)[:, tf.newaxis]
-    best = tf.argmax(tf.where((left >= 0) & (right >= 0), context, -1.0), axis=0, output_type=tf.int32)
-    windows = tf.ragged.range(begins, ends)
-    rows = tf.cast(row_numbers(windows), tf.int32)
-    return windows, windows.with_flat_values(tf.gather(best, windows.flat_values) == rows)
 
 
 def ends_of_answers(context, begins, ends, is_mark):

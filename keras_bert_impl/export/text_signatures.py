@@ -12,8 +12,6 @@ from keras_bert_impl.export import handover, warm_up_requests
 from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.export.question_graph import question_answerer_signatures
 from keras_bert_impl.export.row_graphs import kind_of
-from keras_bert_impl.preprocessing.graphs.byte_pairs import BytePairs
-from keras_bert_impl.preprocessing.graphs.character_pairs import CharacterPairs
 from keras_bert_impl.preprocessing.graphs.long_texts import (
     best_windows,
     checked_output,
@@ -22,11 +20,9 @@ from keras_bert_impl.preprocessing.graphs.long_texts import (
     means_of_texts,
     windows_of,
 )
-from keras_bert_impl.preprocessing.graphs.ragged import of_texts, row_numbers, side_by_side
+from keras_bert_impl.preprocessing.graphs.ragged import of_texts, row_numbers
 from keras_bert_impl.preprocessing.graphs.rows import pack
-from keras_bert_impl.preprocessing.graphs.sentence_pieces import SentencePieces
-from keras_bert_impl.preprocessing.graphs.wordpiece import WordPiece
-from keras_bert_impl.text.tokenizers import BytePairTokenizer, MmBertTokenizer, WordPieceTokenizer
+from keras_bert_impl.preprocessing.graphs.text_rows import graph_of, pieces_of_words
 
 GUESSES = 5  # for each [MASK]
 TEXT = tf.TensorSpec((None,), tf.string, name="text")
@@ -44,17 +40,6 @@ def write(model, tokenizer, sequence_length, target):
         archive.add_endpoint(name, function, input_signature=inputs)
     archive.write_out(str(target), verbose=False)
     warm_up_requests.write(model, target)
-
-
-def graph_of(tokenizer, offsets):
-    """The module that cuts texts into the tokenizer's pieces, with `offsets` also where each piece stands."""
-    if isinstance(tokenizer, WordPieceTokenizer):
-        return WordPiece(tokenizer, offsets)
-    if isinstance(tokenizer, MmBertTokenizer):
-        return CharacterPairs(tokenizer)
-    if isinstance(tokenizer, BytePairTokenizer):
-        return BytePairs(tokenizer)
-    return SentencePieces(tokenizer, offsets)
 
 
 def signatures(model, pieces_of, sequence_length):
@@ -167,11 +152,7 @@ def token_classifier_signatures(model, pieces_of, sequence_length):
 
     def label_words(text):
         words = tf.strings.split(text)  # (batch, words)
-        pieces = pieces_of.of_words(words)  # (all words, pieces)
-        # A word that the tokenizer removes completely becomes [UNK], as in `tasks.conll.pieces_of`.
-        spare = tf.fill([tf.shape(words.flat_values)[0], 1], pieces_of.tokenizer.unk_id)
-        spare = tf.ragged.boolean_mask(spare, tf.equal(pieces.row_lengths(), 0)[:, tf.newaxis])
-        pieces = side_by_side([pieces, spare])
+        pieces = pieces_of_words(pieces_of, words)  # (all words, pieces)
         of_rows = of_texts(words, pieces)  # (batch, pieces)
         windows, counts = windows_of(of_rows, room)
         rows = pack_to_longest(windows, None, pieces_of.tokenizer, sequence_length)

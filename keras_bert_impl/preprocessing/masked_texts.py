@@ -1,13 +1,11 @@
 """Texts whose words are masked when a batch is requested."""
 
-import math
-
 import keras
 import numpy as np
 
 from keras_bert_impl.preprocessing.row_maker import RowMaker
 from keras_bert_impl.preprocessing.texts import is_texts, to_strings
-from keras_bert_impl.text.rows.masking import mask_tokens
+from keras_bert_impl.text.rows.masking import MaskingRule
 from keras_bert_impl.text.tokenizers.rows import pack_rows, rounded_length
 
 
@@ -68,18 +66,8 @@ def mask_rows(rows, tokenizer, seed, epoch=0, numbers=None):
         `mask_positions`, `mask_ids` and `mask_weights` are (batch, predictions), where predictions is 15 % of the
         length, rounded up.
     """
-    batch, length = rows["token_ids"].shape
-    numbered = {**rows, "example_index": np.arange(batch) if numbers is None else numbers}
-    predictions = max(1, math.ceil(0.15 * length))
-    masked = mask_tokens(
-        numbered,
-        vocabulary_size=tokenizer.vocabulary_size,
-        mask_id=tokenizer.mask_id,
-        special_ids=tokenizer.control_ids,
-        seed=seed,
-        epoch=epoch,
-        predictions_per_sequence=predictions,
-    )
+    numbered = {**rows, "example_index": np.arange(len(rows["token_ids"])) if numbers is None else numbers}
+    masked = MaskingRule(tokenizer, seed=seed).mask(numbered, epoch)
     inputs = {name: masked[name] for name in (*rows, "mask_positions")}
     return inputs, masked["mask_ids"], masked["mask_weights"]
 

@@ -9,8 +9,8 @@ from tiers import full_but, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.batching import LengthBatches, predict_rows
-from keras_bert_impl.export.question_graph import windows_of
 from keras_bert_impl.models.span_answers import best_answers
+from keras_bert_impl.preprocessing.graphs.text_rows import windows_of
 from keras_bert_impl.preprocessing.question_windows import Question
 from keras_bert_impl.preprocessing.windows import best_windows, window_begins
 from keras_bert_training.tasks import question_answering, squad_files

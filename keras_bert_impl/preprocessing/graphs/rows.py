@@ -8,37 +8,31 @@ from the two lengths; the tests compare it with Google's loop.
 from keras_bert_impl.preprocessing.graphs.ragged import between, side_by_side
 from keras_bert_impl.quiet_tensorflow import tf
 from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS
+from keras_bert_impl.text.tokenizers.rows import kept_lengths
 
 
 def truncate_pairs(a, b, max_tokens, rule):
     """Cuts tokens from the ends until a pair holds at most `max_tokens`.
 
-    "longest_first" is `_truncate_seq_pair` of google-research/bert's run_classifier.py: the longer segment loses
-    its last token (in a tie, the second segment) until the pair fits. "only_second" leaves the first
-    whole: a question must not be cut to make room for its passage.
-
     Args:
         a: first segments, int32 RaggedTensor (batch, tokens).
         b: second segments, likewise.
         max_tokens: tokens left for both together.
-        rule: "longest_first" or "only_second".
+        rule: "longest_first", "waterfall" or "only_second"; see `text.tokenizers.rows.kept_lengths`.
 
     Returns: a, b: RaggedTensor (batch, tokens).
     Raises:
         tf.errors.InvalidArgumentError if the rule is "only_second" and a first segment alone is too long.
     """
-    lengths = {"longest_first": longest_first_lengths, "only_second": _only_second_lengths}[rule]
-    a_length, b_length = lengths(a.row_lengths(), b.row_lengths(), max_tokens)
-    return _first_tokens(a, a_length), _first_tokens(b, b_length)
-
-
-def longest_first_lengths(a_length, b_length, max_tokens):
-    """The numbers of tokens that "longest_first" keeps of segments of these lengths, in closed form."""
-    # Google's loop ends when b has half of max_tokens, rounded down (in a tie b loses a token), or all that a leaves if
-    # a is shorter than its half; a then has the rest. Neither segment ever grows.
-    b_kept = tf.minimum(b_length, tf.maximum(max_tokens - a_length, max_tokens // 2))
-    a_kept = tf.minimum(a_length, max_tokens - b_kept)
-    return a_kept, b_kept
+    if rule == "only_second":
+        tf.debugging.assert_less_equal(
+            a.row_lengths(),
+            tf.constant(max_tokens, tf.int64),
+            message=f"A first segment alone is longer than the {max_tokens} tokens a pair has room for, and the rule "
+            "'only_second' does not cut it. Shorten it, or use a larger sequence_length.",
+        )
+    kept = kept_lengths(a.row_lengths(), b.row_lengths(), max_tokens, rule, tf.minimum, tf.maximum)
+    return _first_tokens(a, kept[0]), _first_tokens(b, kept[1])
 
 
 def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first", template=BERT_ROWS):
@@ -108,16 +102,6 @@ def _room(sequence_length, template, is_pair):
     if sequence_length < num_special:
         raise ValueError(f"sequence_length {sequence_length} does not hold {num_special} control tokens.")
     return sequence_length - num_special
-
-
-def _only_second_lengths(a_length, b_length, max_tokens):
-    tf.debugging.assert_less_equal(
-        a_length,
-        tf.cast(max_tokens, a_length.dtype),
-        message=f"A first segment alone is longer than the {max_tokens} tokens a pair has room for, and the rule "
-        "'only_second' does not cut it. Shorten it, or use a larger sequence_length.",
-    )
-    return a_length, tf.minimum(b_length, max_tokens - a_length)
 
 
 def _first_tokens(rows, length):

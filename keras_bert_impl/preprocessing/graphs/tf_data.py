@@ -15,7 +15,6 @@ from keras_bert_impl.preprocessing.graphs.example_parsing import (
 )
 from keras_bert_impl.preprocessing.graphs.shuffling import OPEN_FILES, WINDOW, shuffled_batches
 from keras_bert_impl.quiet_tensorflow import tf
-from keras_bert_impl.text.rows.masking import mask_tokens
 from keras_bert_impl.text.rows.neighbours import predict_neighbours
 from keras_bert_impl.text.rows.numpy_data import TrainingBatches, inputs_and_labels
 
@@ -34,7 +33,7 @@ def read_training_data(paths, tokenizer, **options):
         if of.static_masks:
             return parse_masked_examples(batch, of.sequence_length, of.predictions_per_sequence)
         parse_rows = parse_packed_examples if packed else parse_unmasked_examples
-        rows = parse_rows(batch, of.sequence_length, tokenizer.pad_id, of.masking["unit"] == "phrase")
+        rows = parse_rows(batch, of.sequence_length, tokenizer.pad_id, of.masking.unit == "phrase")
         return tokenizer.template.with_cls_segments(rows, tokenizer.cls_id, tf.where)
 
     def rows_of(records, epoch):
@@ -44,7 +43,7 @@ def read_training_data(paths, tokenizer, **options):
         if of.direction != "both":
             rows = predict_neighbours(rows, of.direction, tensorflow_arrays)
         elif not of.static_masks:
-            rows = mask_tokens(rows, epoch=epoch, arrays=tensorflow_arrays, **of.masking)
+            rows = of.masking.mask(rows, epoch, tensorflow_arrays)
         return inputs_and_labels(rows, packed)
 
     if of.repeat:

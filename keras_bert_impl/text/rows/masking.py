@@ -6,6 +6,9 @@ batch is read, in NumPy or in the tf.data graph, so no two epochs show the same 
 section 4.1).
 """
 
+import dataclasses
+import functools
+import math
 import typing
 
 import numpy as np
@@ -111,38 +114,58 @@ def mask_tokens(
     }
 
 
-def masking_arguments(
-    tokenizer,
-    predictions_per_sequence,
-    seed,
-    unit="token",
-    masking_rate=0.15,
-    mask_token_rate=0.8,
-    random_token_rate=0.1,
-):
-    """The arguments of `mask_tokens`, except for the rows and the epoch.
+@dataclasses.dataclass(frozen=True)
+class MaskingRule:
+    """How the tokens of rows are masked: the arguments of `mask_tokens` but for the rows and the epoch.
+
+    Args:
+        tokenizer: of the rows.
+        predictions_per_sequence: None for `masking_rate` of the row's length, rounded up.
+        seed, unit, masking_rate, mask_token_rate, random_token_rate: as of `mask_tokens`.
 
     Raises: ValueError if the masking rate is no share, or the others are none that add up to at most 1.
     """
-    if not 0 < masking_rate < 1:
-        raise ValueError(f"masking_rate {masking_rate} must be a share of the tokens, above 0 and below 1.")
-    if min(mask_token_rate, random_token_rate) < 0 or mask_token_rate + random_token_rate > 1 + 1e-9:
-        raise ValueError(
-            f"mask_token_rate {mask_token_rate} and random_token_rate {random_token_rate} must be shares of at least 0 "
-            "that add up to at most 1: the rest of the chosen tokens stays as it is."
+
+    tokenizer: typing.Any
+    predictions_per_sequence: int | None = None
+    seed: int = 0
+    unit: str = "token"
+    masking_rate: float = 0.15
+    mask_token_rate: float = 0.8
+    random_token_rate: float = 0.1
+
+    def __post_init__(self):
+        if not 0 < self.masking_rate < 1:
+            raise ValueError(f"masking_rate {self.masking_rate} must be a share of the tokens, above 0 and below 1.")
+        shares = self.mask_token_rate, self.random_token_rate
+        if min(shares) < 0 or sum(shares) > 1 + 1e-9:
+            raise ValueError(
+                f"mask_token_rate {shares[0]} and random_token_rate {shares[1]} must be shares of at least 0 that add "
+                "up to at most 1: the rest of the chosen tokens stays as it is."
+            )
+
+    @functools.cached_property
+    def is_continuation(self):
+        return None if self.unit == "token" else np.array(self.tokenizer.is_continuation)
+
+    def mask(self, rows, epoch, arrays=numpy_arrays):
+        """The rows masked; see `mask_tokens`."""
+        length = rows["token_ids"].shape[1]
+        return mask_tokens(
+            rows,
+            vocabulary_size=self.tokenizer.vocabulary_size,
+            mask_id=self.tokenizer.mask_id,
+            special_ids=self.tokenizer.control_ids,
+            seed=self.seed,
+            epoch=epoch,
+            predictions_per_sequence=self.predictions_per_sequence or math.ceil(self.masking_rate * length),
+            masking_rate=self.masking_rate,
+            mask_token_rate=self.mask_token_rate,
+            random_token_rate=self.random_token_rate,
+            unit=self.unit,
+            is_continuation=self.is_continuation,
+            arrays=arrays,
         )
-    return {
-        "unit": unit,
-        "masking_rate": masking_rate,
-        "mask_token_rate": mask_token_rate,
-        "random_token_rate": random_token_rate,
-        "is_continuation": tokenizer.is_continuation,
-        "vocabulary_size": tokenizer.vocabulary_size,
-        "mask_id": tokenizer.mask_id,
-        "special_ids": tokenizer.control_ids,
-        "predictions_per_sequence": predictions_per_sequence,
-        "seed": seed,
-    }
 
 
 def check_predictions(predictions_per_sequence, length, masking_rate):

@@ -14,7 +14,7 @@ import numpy as np
 
 from keras_bert_impl import features
 from keras_bert_impl.text.rows import numpy_parsing
-from keras_bert_impl.text.rows.masking import mask_tokens, masking_arguments
+from keras_bert_impl.text.rows.masking import MaskingRule
 from keras_bert_impl.text.rows.neighbours import predict_neighbours
 from keras_bert_impl.text.rows.numpy_shuffling import OPEN_FILES, WINDOW, plan_reading, shuffled_windows
 from keras_bert_impl.text.rows.record_files import DamagedRecords, RecordReader, count_records
@@ -91,7 +91,7 @@ class TrainingBatches(keras.utils.PyDataset):
         self.static_masks, self.packed, self.repeat, self.part = static_masks, packed, repeat, part
         self.sequence_length, self.predictions_per_sequence = sequence_length, predictions_per_sequence
         self.tokenizer, self.streams = tokenizer, streams if repeat else 1
-        self.masking = masking_arguments(
+        self.masking = MaskingRule(
             tokenizer, predictions_per_sequence, seed, masking_unit, masking_rate, mask_token_rate, random_token_rate
         )
         check_direction(direction, static_masks)
@@ -137,10 +137,10 @@ class TrainingBatches(keras.utils.PyDataset):
             rows = numpy_parsing.masked_rows(columns, self.sequence_length, self.predictions_per_sequence)
         else:
             parse = numpy_parsing.packed_rows if self.packed else numpy_parsing.unmasked_rows
-            rows = parse(columns, self.sequence_length, self.tokenizer.pad_id, self.masking["unit"] == "phrase")
+            rows = parse(columns, self.sequence_length, self.tokenizer.pad_id, self.masking.unit == "phrase")
             rows = self.tokenizer.template.with_cls_segments(rows, self.tokenizer.cls_id, np.where)
             if self.direction == "both":
-                rows = mask_tokens(rows, epoch=epochs, **self.masking)
+                rows = self.masking.mask(rows, epochs)
             else:
                 rows = predict_neighbours(rows, self.direction)
         arrays, ends = inputs_and_labels(rows, self.packed), np.cumsum(sizes)

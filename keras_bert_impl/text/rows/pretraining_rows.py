@@ -13,7 +13,7 @@ from keras_bert_impl.text.rows.example_writing import (
     write_packed_examples,
     write_unmasked_examples,
 )
-from keras_bert_impl.text.rows.masking import mask_tokens, masking_arguments
+from keras_bert_impl.text.rows.masking import MaskingRule
 from keras_bert_impl.text.rows.next_sentence import chunk_documents, cut_sentences
 from keras_bert_impl.text.rows.numpy_parsing import pad_rows
 from keras_bert_impl.text.rows.phrases import with_marks_apart
@@ -21,6 +21,7 @@ from keras_bert_impl.text.rows.ragged import Ragged, places
 from keras_bert_impl.text.rows.randomness import Stream, random_bits, random_keys, uniforms
 from keras_bert_impl.text.rows.sentence_order import order_documents, running_sentences
 from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS
+from keras_bert_impl.text.tokenizers.rows import kept_lengths
 
 ROWS_AT_ONCE = 4096
 
@@ -98,14 +99,14 @@ def write_rows(
 
         written = write_packed_examples(path, batches(), share_out, first_index)
     elif static_masks:
-        masking = masking_arguments(tokenizer, predictions_per_sequence, seed, masking_unit)
+        masking = MaskingRule(tokenizer, predictions_per_sequence, seed, masking_unit)
         padded = (
             tokenizer.template.with_cls_segments(
                 pad_rows(batch, sequence_length, tokenizer.pad_id), tokenizer.cls_id, np.where
             )
             for batch in batches()
         )
-        written = write_masked_examples(path, (mask_tokens(batch, epoch=0, **masking) for batch in padded))
+        written = write_masked_examples(path, (masking.mask(batch, 0) for batch in padded))
     else:
         written = write_unmasked_examples(path, batches())
     return written, sum(tokens), unused
@@ -161,19 +162,13 @@ def truncate_at_random(ranges, max_tokens, seed, number, example_index):
     Returns: ranges of the same shape.
     """
     starts, lengths = ranges[..., 0], np.diff(ranges)[..., 0]  # (pairs, 2)
-    kept = longest_first_lengths(*lengths.T, max_tokens)
+    kept = kept_lengths(*lengths.T, max_tokens, least=np.minimum, most=np.maximum)
     ranges = np.empty_like(ranges)
     for segment, stream in enumerate((Stream.TRUNCATE_FIRST, Stream.TRUNCATE_SECOND)):
         keys = random_keys(stream, seed, number, example_index)
         start = starts[:, segment] + _count_heads(keys, lengths[:, segment] - kept[segment])
         ranges[:, segment] = np.stack([start, start + kept[segment]], axis=1)
     return ranges
-
-
-def longest_first_lengths(first_length, second_length, max_tokens):
-    """The numbers of tokens that "longest_first" keeps of segments of these lengths; see `text_graphs.rows`."""
-    second_kept = np.minimum(second_length, np.maximum(max_tokens - first_length, max_tokens // 2))
-    return np.minimum(first_length, max_tokens - second_kept), second_kept
 
 
 def lay_out(tokens, ranges, cls_id, sep_id, template=BERT_ROWS):

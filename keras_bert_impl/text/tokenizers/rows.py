@@ -28,10 +28,11 @@ def rows_from_texts(tokenizer, first, second=None, sequence_length=512, pad_to=N
     return pack_rows(tokenizer, first_ids, second_ids, sequence_length, pad_to)
 
 
-def ids_from_texts(tokenizer, first, second=None, sequence_length=512):
+def ids_from_texts(tokenizer, first, second=None, sequence_length=512, truncate="longest_first"):
     """Tokenizes texts and cuts them to what fits in a row: (ids of the first texts, of the second texts, rows cut).
 
-    Arguments and errors are those of `rows_from_texts`; the second list is None for single texts.
+    Arguments and errors are those of `rows_from_texts`; the second list is None for single texts. `truncate` is a rule
+    of `kept_lengths`.
     """
     control = tokenizer.template.num_control(second is not None)
     room = sequence_length - control
@@ -41,7 +42,8 @@ def ids_from_texts(tokenizer, first, second=None, sequence_length=512):
     if second is None:
         return [ids[:room] for ids in first_ids], None, sum(len(ids) > room for ids in first_ids)
     whole = list(zip(first_ids, tokenizer.ids_batch(second), strict=True))
-    pairs = [truncate_longest_first(a, b, room) for a, b in whole]
+    kept = [kept_lengths(len(a), len(b), room, truncate) for a, b in whole]
+    pairs = [(a[:of_a], b[:of_b]) for (a, b), (of_a, of_b) in zip(whole, kept, strict=True)]
     return [a for a, _ in pairs], [b for _, b in pairs], sum(len(a) + len(b) > room for a, b in whole)
 
 
@@ -82,11 +84,27 @@ def sentence_without_mask(text, mask):
     return f"There is no {mask} in the text {text[:60]!r}: write {mask} for the word to guess."
 
 
-def truncate_longest_first(first, second, max_tokens):
-    """Shortens the longer of two lists until both fit; in a tie it shortens the second, as Google's code does."""
-    keep_second = min(len(second), max(max_tokens // 2, max_tokens - len(first)))
-    keep_first = min(len(first), max_tokens - keep_second)
-    return first[:keep_first], second[:keep_second]
+def kept_lengths(first, second, room, truncate="longest_first", least=min, most=max):
+    """The tokens that are kept of pairs of texts with so many tokens, where a row has `room` for both together.
+
+    Args:
+        first: lengths of the first texts, a number or an array.
+        second: likewise of the second.
+        room: tokens of both texts that a row holds.
+        truncate: "longest_first": the longer text loses its last token (in a tie the second) until the pair fits, as in
+            `_truncate_seq_pair` of google-research/bert's run_classifier.py and KerasHub's "round_robin"; "waterfall":
+            the second text has the room that the first leaves; "only_second": the first is kept whole.
+        least: `min` for such lengths.
+        most: `max` for them.
+    """
+    if truncate == "only_second":
+        return first, least(second, room - first)
+    if truncate == "waterfall":
+        kept = least(first, room)
+        return kept, least(second, room - kept)
+    # Google's loop ends when the second has half of the room, rounded down, or all that a shorter first leaves.
+    kept = least(second, most(room - first, room // 2))
+    return least(first, room - kept), kept
 
 
 def rounded_length(longest, sequence_length):

@@ -18,10 +18,10 @@ from made_tokenizers import (
 from memory_of_graphs import check_memory
 from tiers import full_but, on
 
-from keras_bert_impl.export.text_signatures import graph_of
 from keras_bert_impl.preprocessing.graphs import whole_words
 from keras_bert_impl.preprocessing.graphs.byte_pairs import BytePairs
 from keras_bert_impl.preprocessing.graphs.character_pairs import CharacterPairs
+from keras_bert_impl.preprocessing.graphs.text_rows import graph_of
 from keras_bert_impl.text.tokenizers import BytePairTokenizer, MmBertTokenizer
 from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import NFC, byte_tokens
 

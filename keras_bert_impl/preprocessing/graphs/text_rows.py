@@ -1,0 +1,281 @@
+"""Texts, words and questions to rows of ids in a graph, as `preprocessing.preprocessors` makes them without one."""
+
+import threading
+
+from keras_bert_impl.losses import NO_LABEL
+from keras_bert_impl.preprocessing.graphs import tensorflow_arrays as arrays  # noqa: F401
+from keras_bert_impl.preprocessing.graphs.byte_pairs import BytePairs
+from keras_bert_impl.preprocessing.graphs.character_pairs import CharacterPairs
+from keras_bert_impl.preprocessing.graphs.long_texts import head_and_tail
+from keras_bert_impl.preprocessing.graphs.ragged import between, of_texts, row_numbers, side_by_side
+from keras_bert_impl.preprocessing.graphs.rows import pack
+from keras_bert_impl.preprocessing.graphs.sentence_pieces import SentencePieces
+from keras_bert_impl.preprocessing.graphs.utf8 import readable
+from keras_bert_impl.preprocessing.graphs.wordpiece import WordPiece
+from keras_bert_impl.quiet_tensorflow import tf
+from keras_bert_impl.text.tokenizers import BytePairTokenizer, MmBertTokenizer, WordPieceTokenizer
+
+UNKNOWN = -2  # of no class
+
+
+def graph_of(tokenizer, offsets):
+    """The module that cuts texts into the tokenizer's pieces, with `offsets` also where each piece stands."""
+    if isinstance(tokenizer, WordPieceTokenizer):
+        return WordPiece(tokenizer, offsets)
+    if isinstance(tokenizer, MmBertTokenizer):
+        return CharacterPairs(tokenizer)
+    if isinstance(tokenizer, BytePairTokenizer):
+        return BytePairs(tokenizer)
+    return SentencePieces(tokenizer, offsets)
+
+
+class Counter:
+    """A number that begins with 0, which several calls of a graph may change at the same time."""
+
+    def __init__(self):
+        def make():
+            self.variable = tf.Variable(0, dtype=tf.int64, trainable=False)
+
+        # A strategy is in scope of one thread, and would make it a variable of its devices.
+        thread = threading.Thread(target=make)
+        thread.start()
+        thread.join()
+
+    def next(self):
+        """The number before 1 is added to it; no two calls get the same one, as after `assign_add`."""
+        return tf.raw_ops.ResourceCountUpTo(resource=self.variable.handle, limit=2**62, T=tf.int64)
+
+    def add(self, number):
+        """The operation that adds to it."""
+        return self.variable.assign_add(tf.cast(number, tf.int64), read_value=False)
+
+    def value(self):
+        return int(self.variable.numpy())
+
+
+@tf.autograph.experimental.do_not_convert
+def of_batches(function, x, y=None, sample_weight=None, rank=0, strips=True):
+    """What a function of batches returns for a batch or for one example, whose first part has this rank."""
+    parts = tf.nest.map_structure(_tensor, (x, y, sample_weight))
+    first = tf.nest.flatten(parts[0])[0]
+    is_one = first.shape.rank == rank
+    found = function(*(tf.nest.map_structure(_as_batch, parts) if is_one else parts))
+    if is_one:
+        return tf.nest.map_structure(lambda part: part if part is None else part[0], found) if strips else found
+    # What is computed from ragged rows has lost the static number of rows, which a TPU needs.
+    return tf.nest.map_structure(lambda part: _with_rows(part, first.shape[0]), found)
+
+
+def _tensor(part):
+    return part if part is None or isinstance(part, tf.RaggedTensor) else tf.convert_to_tensor(part)
+
+
+def _as_batch(part):
+    return None if part is None else tf.expand_dims(part, 0)
+
+
+def _with_rows(part, number):
+    return tf.ensure_shape(part, (number, *part.shape[1:])) if tf.is_tensor(part) else part
+
+
+class Graph:
+    """What the graphs of a preprocessor share in a process: its tables and counts."""
+
+    def __init__(self, tokenizer, class_names, by_number, offsets):
+        with tf.init_scope():  # they outlive the graph of a `Dataset.map`
+            self.tokenizer, self.pieces_of, self.num_cut = tokenizer, graph_of(tokenizer, offsets), Counter()
+            self.by_number, self.table = by_number, None
+            if class_names:
+                names = tf.lookup.KeyValueTensorInitializer(class_names, tf.range(len(class_names)))
+                self.table = tf.lookup.StaticHashTable(names, UNKNOWN)
+
+    def numbers(self, y):
+        """The numbers of the classes that labels name; as `labels.numbers_of_names`."""
+        if y is None or self.table is None:
+            if y is not None and y.dtype == tf.string:
+                raise ValueError(
+                    "The labels are strings, but the preprocessor has no class_names. Second texts of pairs belong in "
+                    "a tuple with the first: ((first, second),)."
+                )
+            return y
+        return tf.ragged.map_flat_values(self._number, y)
+
+    def _number(self, y):
+        if y.dtype != tf.string and not self.by_number:
+            return y
+        names = y if y.dtype == tf.string else tf.strings.as_string(y)
+        found = self.table.lookup(names)
+        if y.dtype != tf.string:
+            found = tf.where((y == NO_LABEL[0]) | (y == NO_LABEL[1]), NO_LABEL[0], found)
+        known = tf.debugging.Assert(
+            tf.reduce_all(found > UNKNOWN), ["Some labels are not among the class_names:", names]
+        )
+        with tf.control_dependencies([known]):
+            return tf.identity(found)
+
+    def rows_of_texts(self, first, second=None, *, sequence_length, truncate="longest_first"):
+        """Rows (batch, sequence_length) of strings (batch,)."""
+        second = None if second is None else self.pieces_of(second)
+        return self._packed(self.pieces_of(first), second, sequence_length, truncate)
+
+    def rows_of_choices(self, texts, endings, *, sequence_length):
+        """Rows (batch, choices, sequence_length) of strings (batch,) and (batch, choices)."""
+        endings = endings.to_tensor() if isinstance(endings, tf.RaggedTensor) else endings
+        count = tf.shape(endings)[1]
+        first, second = tf.repeat(texts, count), tf.reshape(endings, [-1])
+        rows = self.rows_of_texts(first, second, sequence_length=sequence_length)
+        return {name: tf.reshape(row, [-1, endings.shape[1] or count, sequence_length]) for name, row in rows.items()}
+
+    def rows_of_words(self, words, labels, weights, sequence_length):
+        """Rows of words that are tokenized one by one, and labels and weights of words as those of their first pieces.
+
+        Args:
+            words: (batch, words) strings, ragged, or with "" behind the last.
+            labels: likewise, or None.
+            weights: likewise, or (batch,), or None.
+            sequence_length: tokens of a row.
+        """
+        words, labels, weights = (_without_padding(values, words) for values in (words, labels, weights))
+        labels = self.numbers(labels)
+        template = self.tokenizer.template
+        pieces = pieces_of_words(self.pieces_of, words)  # (all words, pieces)
+        lengths = pieces.row_lengths()
+        all_before = tf.concat([tf.zeros([1], tf.int64), tf.cumsum(lengths)], 0)  # pieces before each word of all texts
+        place = all_before[:-1] - tf.gather(tf.gather(all_before, words.row_splits), row_numbers(words))
+        is_kept = place + lengths <= sequence_length - template.num_control(is_pair=False)
+        # Once a word does not fit, none of the words after it fits.
+        kept = tf.ragged.boolean_mask(words.with_flat_values(place), words.with_flat_values(is_kept))
+        rows = of_texts(words, pieces)
+        begins = tf.gather(all_before, words.row_splits[:-1])
+        kept_before = tf.gather(tf.concat([[0], tf.cumsum(tf.where(is_kept, lengths, 0))], 0), words.row_splits)
+        ends = begins + kept_before[1:] - kept_before[:-1]
+        with tf.control_dependencies([self._count(kept.row_lengths() < words.row_lengths())]):
+            rows = self._packed(between(rows.flat_values, begins, ends), None, sequence_length)
+        positions = kept + len(template.before)
+
+        def of_tokens(values, otherwise):
+            return at_positions(values, positions, sequence_length, otherwise) if _is_of_words(values) else values
+
+        return rows, of_tokens(labels, NO_LABEL[0]), of_tokens(weights, 0)
+
+    def rows_of_question(self, question, context, answers, sequence_length, stride, question_length):
+        """The windows of one question, () strings: rows (windows, sequence_length), and labels (windows, 2) or None."""
+        template = self.tokenizer.template
+        context = readable(context)
+        found = question_windows(self.pieces_of, question, context, sequence_length, stride, question_length)
+        rows, windows, _, begins, ends, before = found
+        if answers is None:
+            return rows, None
+        text, start = (
+            tf.concat([tf.reshape(part, [-1])[:1], other], 0)[0]
+            for part, other in ((answers["text"], [""]), (tf.cast(answers["answer_start"], tf.int32), [0]))
+        )
+        begin = tf.strings.length(tf.strings.substr(context, 0, start, unit="UTF8_CHAR"))
+        end = begin + tf.strings.length(text)
+        is_there = tf.debugging.assert_equal(
+            tf.strings.substr(context, begin, end - begin), text, "No answer is there."
+        )
+        with tf.control_dependencies([is_there]):
+            shared = tf.where((begins < end) & (ends > begin) & (end > begin))[:, 0]
+        shared = tf.cast(tf.concat([shared[:1], shared[-1:]], 0), tf.int32)  # first and last token, or none
+        answer = tf.cond(tf.size(shared) > 0, lambda: shared, lambda: tf.constant([-1, -1]))
+        first = tf.reduce_min(windows, axis=1)  # (windows,) of context tokens
+        count = tf.cast(windows.row_lengths(), tf.int32)
+        holds = (answer[0] >= first) & (answer[1] < first + count)
+        cls_place = template.cls_place(before + count + len(template.after))
+        places = answer[tf.newaxis] - first[:, tf.newaxis] + before  # (windows, 2)
+        return rows, tf.where(holds[:, tf.newaxis], places, cls_place[:, tf.newaxis])
+
+    def for_each(self, weight, rows):
+        """The weight of a question, (1,) or None, for each of its rows."""
+        return None if weight is None else tf.repeat(weight, tf.shape(rows["token_ids"])[0])
+
+    def _packed(self, first, second, sequence_length, truncate="longest_first"):
+        tokenizer = self.tokenizer
+        room = sequence_length - tokenizer.template.num_control(second is not None)
+        is_cut = first.row_lengths() + (0 if second is None else second.row_lengths()) > room
+        if truncate == "head_and_tail":
+            first, truncate = first if second is not None else head_and_tail(first, room), "longest_first"
+        control = tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id
+        with tf.control_dependencies([self._count(is_cut)]):
+            return pack(first, second, sequence_length, *control, truncate, tokenizer.template)
+
+    def _count(self, is_cut):
+        return self.num_cut.add(tf.math.count_nonzero(is_cut))
+
+
+def pieces_of_words(pieces_of, words):
+    """The pieces of each word of each text, (batch, words) strings: RaggedTensor (all words, pieces).
+
+    A word that the tokenizer removes completely becomes the unknown token, as in `word_rows.split_words`.
+    """
+    pieces = pieces_of.of_words(words)
+    spare = tf.fill([tf.shape(words.flat_values)[0], 1], pieces_of.tokenizer.unk_id)
+    return side_by_side([pieces, tf.ragged.boolean_mask(spare, tf.equal(pieces.row_lengths(), 0)[:, tf.newaxis])])
+
+
+def at_positions(values, positions, sequence_length, otherwise):
+    """Values of words at the positions of their first pieces: (batch, sequence_length).
+
+    Args:
+        values: RaggedTensor (batch, words), at least one for each position.
+        positions: RaggedTensor (batch, kept words).
+        sequence_length: tokens of a row.
+        otherwise: what all other positions have.
+    """
+    begins = values.row_starts()
+    kept = between(values.flat_values, begins, begins + positions.row_lengths())
+    found = tf.fill([positions.nrows(), sequence_length], tf.cast(otherwise, values.dtype))
+    return tf.tensor_scatter_nd_update(
+        found, tf.stack([row_numbers(positions), positions.flat_values], axis=1), kept.flat_values
+    )
+
+
+def question_windows(pieces_of, question, context, sequence_length, stride, question_length):
+    """The windows of one question, () strings, of which the context is valid UTF-8.
+
+    Returns: rows (windows, sequence_length); the numbers of the context's tokens that each window shows, and which of
+        them it shows with more context than any other window, RaggedTensors (windows, tokens); the first byte of each
+        token of the context and the one after its last, (tokens,); the tokens of a row before the context.
+    """
+    tokenizer, template = pieces_of.tokenizer, pieces_of.tokenizer.template
+    asked = pieces_of(question[tf.newaxis])[0, :question_length]
+    pieces, begins, ends = pieces_of.with_offsets(context)
+    room = sequence_length - template.num_control(is_pair=True) - tf.size(asked)
+    windows, is_best = windows_of(tf.size(pieces), room, tf.minimum(stride, room))  # ragged (windows, tokens)
+    segments = windows.with_flat_values(tf.gather(pieces, windows.flat_values))
+    asked_again = tf.RaggedTensor.from_tensor(tf.tile(asked[tf.newaxis], [segments.nrows(out_type=tf.int32), 1]))
+    control = tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id
+    rows = pack(asked_again, segments, sequence_length, *control, "only_second", template)
+    return rows, windows, is_best, begins, ends, template.first_length(tf.size(asked), is_pair=True)
+
+
+def windows_of(count, room, stride):
+    """Which tokens each window shows, and which of them it shows with more context than any other window.
+
+    Returns: RaggedTensor (windows, tokens) of int32; RaggedTensor of bool, likewise.
+    """
+    number = 1 + tf.maximum(0, -(-(count - room) // stride))
+    begins = tf.range(number) * stride
+    ends = tf.minimum(begins + room, count)
+    token = tf.range(count)
+    left, right = token - begins[:, tf.newaxis], ends[:, tf.newaxis] - 1 - token  # (windows, tokens of the context)
+    context = tf.cast(tf.minimum(left, right), tf.float32) + 0.01 * tf.cast(ends - begins, tf.float32)[:, tf.newaxis]
+    best = tf.argmax(tf.where((left >= 0) & (right >= 0), context, -1.0), axis=0, output_type=tf.int32)
+    windows = tf.ragged.range(begins, ends)
+    rows = tf.cast(row_numbers(windows), tf.int32)
+    return windows, windows.with_flat_values(tf.gather(best, windows.flat_values) == rows)
+
+
+def _is_of_words(values):
+    return isinstance(values, tf.RaggedTensor)
+
+
+def _without_padding(values, words):
+    """Values of words, ragged, without those of empty words; values of texts stay."""
+    if values is None or values.shape.rank < 2:
+        return values
+    words, values = (
+        each if isinstance(each, tf.RaggedTensor) else tf.RaggedTensor.from_tensor(each) for each in (words, values)
+    )
+    return tf.ragged.boolean_mask(values, tf.not_equal(words, ""))

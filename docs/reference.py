@@ -17,6 +17,11 @@ MODULES = {
     "models": ("Models", "A head over an encoder, fitted on texts and asked in words.", ["models"]),
     "encoders": ("Encoders", "The families: a configuration and an encoder each.", [""]),
     "text": ("Text", "Text files as documents of sentences, and texts as ids.", ["text.tokenizers", "text.corpora"]),
+    "preprocessing": (
+        "Preprocessing",
+        "Rows of texts for `tf.data`, DataLoaders and lists; [the guide](../preprocessing.md).",
+        ["preprocessing"],
+    ),
     "checkpoints": ("Checkpoints", "What `from_pretrained` and `save_pretrained` use.", ["checkpoints"]),
     "training": (
         "Training",

@@ -55,6 +55,13 @@ def test_the_programs_of_the_first_five_minutes_run(folder, capsys):
     assert set(names["classifier"].class_names) == {"good", "bad"}
 
 
+def test_the_programs_of_preprocessing_run(folder, capsys):
+    names = run_blocks("docs/preprocessing.md")
+    assert names["numbers"].tolist() == [[-1, 1, -1, 0, 0, 2] + [-1] * 6]
+    assert len(list(names["dataset"])) == 1
+    assert "(16, 16)" in capsys.readouterr().out
+
+
 def test_the_programs_of_the_cookbook_run(folder, capsys):
     names = run_blocks("docs/cookbook.md")
     assert names["vector_of"]("bank", "money in the bank").shape == (12,)

@@ -11,6 +11,7 @@ from keras_bert_impl.models.joint_filling import fill_together
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.preprocessing import MaskedLMPreprocessor
 from keras_bert_impl.preprocessing.labels import LabelRule
 from keras_bert_impl.preprocessing.masked_texts import MaskedTextRows
 from keras_bert_impl.preprocessing.texts import to_strings
@@ -48,6 +49,7 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
     """
 
     row_maker_class = MaskedTextRows
+    preprocessor_class = MaskedLMPreprocessor
     head_arguments = ("seed", "enhanced_decoder")
 
     def __init__(

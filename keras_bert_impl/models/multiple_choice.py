@@ -11,6 +11,7 @@ from keras_bert_impl.models.pretrained import (
     head_dropout,
 )
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.preprocessing import ChoicePreprocessor
 from keras_bert_impl.preprocessing.choices import ChoiceRows
 from keras_bert_impl.preprocessing.labels import LabelRule
 from keras_bert_impl.preprocessing.other_libraries import in_memory
@@ -34,6 +35,7 @@ class MultipleChoice(NaturalFitMixin, PretrainedMixin, keras.Model):
     """
 
     row_maker_class = ChoiceRows
+    preprocessor_class = ChoicePreprocessor
     head_arguments = ("dropout_rate",)
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, dropout_rate=None, name="bert_multiple_choice"):

@@ -5,7 +5,7 @@ import keras
 from keras_bert_impl.batching import SortedBatches
 from keras_bert_impl.distribution import in_scope_of_model, is_shared
 from keras_bert_impl.encoders.epoch_loss import evaluate_outputs
-from keras_bert_impl.preprocessing import stage
+from keras_bert_impl.preprocessing import TextPreprocessor, stage
 from keras_bert_impl.preprocessing.labels import takes_class_numbers
 from keras_bert_impl.preprocessing.other_libraries import in_memory
 from keras_bert_impl.preprocessing.row_maker import RowMaker
@@ -30,11 +30,27 @@ class NaturalFitMixin:
 
     Attributes:
         row_maker_class: the `natural_data.row_maker.RowMaker` that makes rows of the data that the head takes.
+        preprocessor_class: the class of `preprocessor`; None for rows of several texts.
         pair_columns: names of both columns, for a head that takes only pairs; else None.
     """
 
     row_maker_class = RowMaker
+    preprocessor_class = TextPreprocessor
     pair_columns = None
+
+    @property
+    def preprocessor(self):
+        """A new one of `keras_bert_impl.preprocessing` that makes this model's inputs and labels, also in the graph of
+        a dataset: `dataset.map(model.preprocessor)`. None if the model takes rows alone, or rows of several texts."""
+        if self.tokenizer is None or self.preprocessor_class is None:
+            return None
+        return self.preprocessor_class(self.tokenizer, self.sequence_length, **self.preprocessor_arguments())
+
+    def preprocessor_arguments(self):
+        long_texts = getattr(self, "long_texts", "cut")
+        if long_texts == "windows":
+            raise ValueError("With long_texts='windows' a text has several rows: fit takes texts itself.")
+        return {} if long_texts == "cut" else {"truncate": long_texts}
 
     @property
     def row_maker(self):

@@ -11,6 +11,7 @@ from keras_bert_impl.models.pretrained import PretrainedMixin, head_dense
 from keras_bert_impl.models.question_rows import QuestionRows
 from keras_bert_impl.models.span_answers import SCORE_OF_PADDING, best_answers, chosen_first
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.preprocessing import QuestionPreprocessor
 from keras_bert_impl.preprocessing.labels import LabelRule
 from keras_bert_impl.preprocessing.question_windows import question_rows, questions_of, warn_of_cut_questions
 
@@ -44,6 +45,7 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
     """
 
     row_maker_class = QuestionRows
+    preprocessor_class = QuestionPreprocessor
     pair_columns = ("questions", "contexts")
     own_losses = "leave loss out, for the mean cross-entropy of the answer's start and end"
     head_arguments = ("null_threshold",)

@@ -111,5 +111,8 @@ class TextClassifier(NaturalFitMixin, ClassesMixin, keras.Model):
         meaning = "the number or the name of the class of its row"
         return LabelRule((len(sizes.tokens),), self.num_classes, meaning, names=tuple(self.class_names))
 
+    def preprocessor_arguments(self):
+        return {**super().preprocessor_arguments(), "class_names": None if self.multi_label else self.class_names}
+
     def takes_class_numbers(self, loss):
         return takes_zeros_and_ones(loss) if self.multi_label else super().takes_class_numbers(loss)

@@ -71,6 +71,7 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
     """
 
     row_maker_class = VectorRows
+    preprocessor_class = None
     own_losses = "give one of keras_bert_impl.embedding_losses, such as CosineSimilarityLoss() for similarities"
     head_arguments = ("pooling", "normalize", "long_texts", "prompts", "similarity_function")
 

@@ -7,6 +7,7 @@ from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.models.answers import Label, softmax
 from keras_bert_impl.models.compile_arguments import loss_of_labelled, metrics_of_labelled
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
+from keras_bert_impl.preprocessing import WordsPreprocessor
 from keras_bert_impl.preprocessing.entities import entities_of
 from keras_bert_impl.preprocessing.labelled_words import WordRows, rule_of_classes
 from keras_bert_impl.preprocessing.texts import is_word_lists, to_strings, to_word_lists
@@ -25,6 +26,7 @@ class WordLabelsMixin(NaturalFitMixin):
     """
 
     row_maker_class = WordRows
+    preprocessor_class = WordsPreprocessor
 
     def compile(
         self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
@@ -92,6 +94,9 @@ class WordLabelsMixin(NaturalFitMixin):
             probabilities = softmax(_joined([next(logits)[first:] for _ in of_text], of_text, len(text.ids), room))
             labelled.append(_of_words(probabilities, text.word, aggregation))
         return labelled
+
+    def preprocessor_arguments(self):
+        return {"class_names": self.class_names}
 
     def label_rule(self, sizes):
         return rule_of_classes(self.class_names)._replace(shape=(len(sizes.tokens), sizes.width))

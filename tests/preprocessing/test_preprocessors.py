@@ -193,6 +193,38 @@ def test_preprocessors_are_copied_and_described(small_tokenizer):
             assert other.get_config() == preprocessor.get_config()
 
 
+@pytest.mark.parametrize(
+    ("build", "x", "y"),
+    [
+        (
+            lambda *parts: kbi.TextClassifier(parts[0], 2, *parts[1:], class_names=["no", "yes"]),
+            TEXTS,
+            ["no", "yes"] * 2,
+        ),
+        (lambda *parts: kbi.TextClassifier(parts[0], 2, *parts[1:], long_texts="head_and_tail"), TEXTS, [0, 1, 1, 0]),
+        (lambda *parts: kbi.TextRegressor(*parts), PAIRS, [0.5, 1.0, 2.0, 3.0]),
+        (lambda *parts: kbi.TokenClassifier(parts[0], 3, *parts[1:], class_names=["O", "B", "I"]), WORDS, TAGS),
+        (lambda *parts: kbi.QuestionAnswerer(*parts), (["the cat", "a"], [CONTEXT] * 2), [ANSWER, None]),
+        (lambda *parts: kbi.MultipleChoice(*parts), (["a", "the"], [["cat", "cat ran"], ["red", "rain"]]), [0, 1]),
+    ],
+    ids=["classes", "head and tail", "numbers of pairs", "words", "questions", "choices"],
+)
+def test_the_preprocessor_of_a_model_makes_what_fit_trains_on(build, x, y, small_config, small_tokenizer):
+    model = build(kbi.BertEncoder(small_config), small_tokenizer, 11)
+    rows = model.row_maker.labelled(x, y, None)
+    inputs, labels = model.preprocessor(x, y)
+    assert_equal(inputs, model.row_maker.packed(rows, 11))
+    np.testing.assert_array_equal(labels, rows.labels)
+
+
+def test_a_model_of_windows_or_of_columns_has_no_preprocessor(small_config, small_tokenizer):
+    encoder = kbi.BertEncoder(small_config)
+    assert kbi.TextClassifier(encoder, 2).preprocessor is None
+    assert kbi.TextEmbedder(encoder, tokenizer=small_tokenizer).preprocessor is None
+    with pytest.raises(ValueError, match="windows"):
+        _ = kbi.TextClassifier(encoder, 2, tokenizer=small_tokenizer, long_texts="windows").preprocessor
+
+
 @every_backend
 def test_a_model_without_a_tokenizer_is_trained_on_mapped_rows(small_config, small_tokenizer):
     """As KerasHub's guide of text classification does it."""

@@ -1,8 +1,9 @@
 """Trains a small TextEmbedder on anchors and positives; it is a program, since devices are set up only once.
 
-    KERAS_BACKEND=jax python tests/distributed_embedding.py '{"distribution": "data_parallel", "devices": 4}' out.json
+    KERAS_BACKEND=jax python tests/distributed_embedding.py '[{"distribution": "data_parallel"}, {}]' out.json
 
-Writes the losses of each epoch for each kind of loss, the figures of an evaluation, and how many replicas there were.
+Writes for each training the losses of each epoch for each kind of loss, the figures of an evaluation, and how many
+replicas there were.
 """
 
 import json
@@ -39,14 +40,17 @@ def train(loss, metric, labels):
     return {"losses": history["loss"], "kernel": distribution.to_numpy(model.weights[8]).tolist(), **found}
 
 
-def main():
-    with distribution.distributed(distribution.Distribution(**json.loads(sys.argv[1]))):
-        found = {
+def found_with(options):
+    with distribution.distributed(distribution.Distribution(**options)):
+        return {
             "ranking": train(MultipleNegativesRankingLoss(), RankingAccuracy(), None),
             "cosent": train(CoSENTLoss(), SpearmanCorrelation(), SIMILARITIES),
             "replicas": distribution.num_replicas(),
         }
-        pathlib.Path(sys.argv[2]).write_text(json.dumps(found))
+
+
+def main():
+    pathlib.Path(sys.argv[2]).write_text(json.dumps([found_with(options) for options in json.loads(sys.argv[1])]))
 
 
 if __name__ == "__main__":

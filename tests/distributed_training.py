@@ -1,9 +1,9 @@
 """Trains a small Pretrainer on batches with very uneven masks; it is a program, since devices are set up only once.
 
-    KERAS_BACKEND=jax python tests/distributed_training.py '{"distribution": "data_parallel", "devices": 8}' losses.json
+    KERAS_BACKEND=jax python tests/distributed_training.py '[{"distribution": "data_parallel"}, {}]' found.json
 
-Writes the loss of each step, the metrics of an evaluation, the norm of the last gradients, and how many replicas there
-were.
+Writes for each training the loss of each step, the metrics of an evaluation, the norm of the last gradients, and how
+many replicas there were.
 """
 
 import json
@@ -23,7 +23,7 @@ if keras.backend.backend() != "tensorflow":
 from keras_bert_impl import BertConfig, BertEncoder, Pretrainer, distribution
 from keras_bert_impl.optimization import BertAdamW
 
-STEPS, ROWS, LENGTH, PREDICTIONS, VOCABULARY = 50, 8, 16, 4, 64
+STEPS, ROWS, LENGTH, PREDICTIONS, VOCABULARY = 16, 8, 16, 4, 64
 
 
 def batches():
@@ -55,19 +55,16 @@ def share_of_state(optimizer):
     return max(value.addressable_shards[0].data.size / value.size for value in values)
 
 
-def main():
-    options = json.loads(sys.argv[1])
-    dropout, learning_rate = options.pop("dropout", 0.0), options.pop("learning_rate", 1e-3)
+def train(options):
     with distribution.distributed(distribution.Distribution(**options)):
         keras.utils.set_random_seed(1)
         config = BertConfig(
-            VOCABULARY, hidden_size=16, num_layers=2, num_heads=4, intermediate_size=32, max_length=LENGTH,
-            hidden_dropout_rate=dropout, attention_dropout_rate=dropout,
+            VOCABULARY, hidden_size=16, num_layers=1, num_heads=4, intermediate_size=32, max_length=LENGTH,
+            hidden_dropout_rate=0.0, attention_dropout_rate=0.0,
         )  # fmt: skip
         model = Pretrainer(BertEncoder(config))
-        model.compile(optimizer=BertAdamW(learning_rate), jit_compile=keras.backend.backend() == "jax")
-        all_batches = list(batches())
-        stacked = tf.nest.map_structure(lambda *parts: np.stack(parts), *all_batches)
+        model.compile(optimizer=BertAdamW(4e-3), jit_compile=keras.backend.backend() == "jax")
+        stacked = tf.nest.map_structure(lambda *parts: np.stack(parts), *batches())
         number, parts = distribution.part_of_batch()
         rows = slice(number * ROWS // parts, (number + 1) * ROWS // parts)
         stacked = tf.nest.map_structure(lambda array: array[:, rows], stacked)
@@ -75,17 +72,22 @@ def main():
         history = model.fit(dataset, epochs=STEPS, steps_per_epoch=1, verbose=0)
         for variable in model.optimizer.variables:  # as a saved state is restored
             variable.assign(distribution.to_numpy(variable))
-        found = {
+        return {
             "losses": history.history["loss"],
             "masked_lm_losses": history.history["masked_lm_loss"],
             "evaluation": model.evaluate(dataset, verbose=0, return_dict=True),
             "gradient_norm": float(keras.ops.convert_to_numpy(model.optimizer.gradient_norm)),
             "replicas": distribution.num_replicas(),
+            "is_chief": distribution.is_chief(),
             "share_of_state": share_of_state(model.optimizer),
             "kernel": distribution.to_numpy(model.encoder.get_layer("pooler").kernel).tolist(),
         }
-        if distribution.is_chief():
-            pathlib.Path(sys.argv[2]).write_text(json.dumps(found))
+
+
+def main():
+    found = [train(options) for options in json.loads(sys.argv[1])]
+    if found[0]["is_chief"]:
+        pathlib.Path(sys.argv[2]).write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from golden.make_embedding_losses import embedding_losses_input
 from keras import ops
-from tiers import every_backend, full_on
+from tiers import every_backend, full_on, three_in_full
 
 from keras_bert_impl.embedding_losses import (
     CoSENTLoss,
@@ -16,7 +16,7 @@ from keras_bert_impl.embedding_losses import (
     distances_of_triplets,
 )
 
-pytestmark = every_backend
+pytestmark = three_in_full
 
 GOLDEN = json.loads((pathlib.Path(__file__).parent / "golden" / "embedding_losses.json").read_text(encoding="utf-8"))
 LOSSES = (CosineSimilarityLoss, CoSENTLoss, MultipleNegativesRankingLoss, TripletLoss)
@@ -29,6 +29,7 @@ def rows(*angles):
     return 2 * np.stack([np.cos(radians), np.sin(radians)], axis=-1)
 
 
+@every_backend
 @pytest.mark.parametrize("name", GOLDEN)
 def test_losses_are_those_of_sentence_transformers(name):
     vectors, similarities = embedding_losses_input()

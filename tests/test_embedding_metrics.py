@@ -1,12 +1,11 @@
-import keras
 import numpy as np
 import pytest
 import scipy.stats
-from tiers import every_backend, full_but
+from tiers import every_backend, three_in_full
 
 from keras_bert_impl.embedding_metrics import RankingAccuracy, SpearmanCorrelation, TripletAccuracy
 
-pytestmark = every_backend
+pytestmark = three_in_full
 
 
 def pairs(cosines):
@@ -16,6 +15,7 @@ def pairs(cosines):
     return np.stack([np.tile(np.array([3, 0], "float32"), (len(cosines), 1)), second], axis=1)
 
 
+@every_backend
 def test_spearman_s_correlation_of_all_batches_is_scipy_s():
     random = np.random.default_rng(2)
     labels = np.round(random.uniform(0, 5, 300)) / 5  # with ties
@@ -28,7 +28,7 @@ def test_spearman_s_correlation_of_all_batches_is_scipy_s():
     assert float(metric.result()) == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("middle", full_but([-0.9, 0.0, 0.83, 0.999], 0.83, on=("jax",)))
+@pytest.mark.parametrize("middle", [-0.9, 0.83, 0.999])
 def test_cosines_that_lie_close_together_have_the_ranks_that_scipy_gives_them(middle):
     """The vectors of a model before its training all point the same way."""
     random = np.random.default_rng(4)
@@ -91,8 +91,3 @@ def test_triplet_accuracy_counts_anchors_that_are_nearer_to_their_positive():
     metric = TripletAccuracy()
     metric.update_state(np.zeros((3, 3)), vectors)
     assert float(metric.result()) == pytest.approx(1 / 3)
-
-
-def test_a_metric_keeps_its_settings():
-    metric = keras.metrics.deserialize(keras.metrics.serialize(SpearmanCorrelation((0, 5), name="rho")))
-    assert (metric.label_range, metric.name) == ((0, 5), "rho")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import sklearn.metrics
 from conftest import QUICK_STEPS, revealing_config
-from tiers import every_backend
+from tiers import three_in_full
 
 import keras_bert_impl as kbi
 from keras_bert_impl.metrics import ClassScore
@@ -28,7 +28,7 @@ def model(small_tokenizer):
     return kbi.TextClassifier(kbi.BertEncoder(config), 3, tokenizer=small_tokenizer, class_names=names)
 
 
-@every_backend
+@three_in_full
 def test_the_names_of_keras_are_the_macro_figures_of_finetune_and_scikit_learn(model):
     model.compile("adam", "sparse_categorical_crossentropy", metrics=[*SKLEARN, "accuracy"], **QUICK_STEPS)
     found = model.evaluate(TEXTS, LABELS, batch_size=4, verbose=0, return_dict=True)
@@ -40,7 +40,7 @@ def test_the_names_of_keras_are_the_macro_figures_of_finetune_and_scikit_learn(m
     assert found["f1_score"] == pytest.approx(printed["macro_f1"], abs=1e-6) and 0 < found["f1_score"] < 1
 
 
-@every_backend
+@three_in_full
 @pytest.mark.parametrize("figure", SKLEARN)
 def test_the_figure_of_one_class_is_scikit_learns(figure):
     labels, predicted, weights = [0, 1, 2, 2, 0, 1, 1], [0, 2, 2, 1, 0, 1, 0], [1, 1, 2, 1, 0, 1, 1]
@@ -76,9 +76,3 @@ def test_training_stops_by_the_f1_without_a_mode(model, small_tokenizer, tmp_pat
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     assert again.evaluate(TEXTS, LABELS, verbose=0) == model.evaluate(TEXTS, LABELS, verbose=0)
-
-
-def test_what_is_no_figure_or_no_class_is_refused():
-    for figure, number in (("f1", None), ("recall", 2)):
-        with pytest.raises(ValueError, match=f"'{figure}' is none of f1_score, .*, or {number} no class"):
-            ClassScore(figure, 2, class_number=number)

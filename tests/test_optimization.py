@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-from tiers import every_backend, full_on, on
+from tiers import every_backend, full_but, on, three_in_full
 
 from keras_bert_impl import BertEncoder, Pretrainer
 from keras_bert_impl.kernels.adamw import rounded
@@ -17,18 +17,13 @@ from keras_bert_impl.optimization import (
     layer_rates,
 )
 
-pytestmark = every_backend
+pytestmark = three_in_full
 
 
 def test_the_rate_rises_over_warmup_and_falls_to_zero_at_the_end():
     schedule = WarmupLinearDecay(peak=0.6, warmup_steps=3, total_steps=7)
     rates = [float(schedule(step)) for step in range(9)]
     np.testing.assert_allclose(rates, [0.2, 0.4, 0.6, 0.6, 0.45, 0.3, 0.15, 0, 0], atol=1e-6)
-
-
-def test_without_warmup_the_first_rate_is_the_peak():
-    schedule = WarmupLinearDecay(peak=0.6, warmup_steps=0, total_steps=3)
-    np.testing.assert_allclose([float(schedule(step)) for step in range(4)], [0.6, 0.4, 0.2, 0], atol=1e-6)
 
 
 def test_a_stable_rate_falls_by_the_square_root_at_the_end():
@@ -38,7 +33,7 @@ def test_a_stable_rate_falls_by_the_square_root_at_the_end():
     np.testing.assert_allclose(rates, [0.3, 0.6, 0.6, 0.6, 0.6, 0.6, *falling, 0, 0], atol=1e-6)
     assert WarmupStableDecay.from_config(schedule.get_config()).get_config() == schedule.get_config()
     for decay_steps in (0, 8):
-        with pytest.raises(ValueError, match=f"decay_steps {decay_steps} must be above 0, and with warmup_steps 2"):
+        with pytest.raises(ValueError, match=f"decay_steps {decay_steps} "):
             WarmupStableDecay(0.6, 2, 9, decay_steps)
 
 
@@ -69,10 +64,8 @@ def test_a_stable_step_is_smaller_where_the_gradient_is_larger_than_expected():
 
 
 def test_warmup_as_long_as_the_run_is_refused():
-    for warmup_steps in (7, 8, -1):
-        with pytest.raises(
-            ValueError, match=f"^warmup_steps {warmup_steps} must be at least 0 and below total_steps 7"
-        ):
+    for warmup_steps in (7, -1):
+        with pytest.raises(ValueError, match=f"warmup_steps {warmup_steps} "):
             WarmupLinearDecay(0.1, warmup_steps, 7)
 
 
@@ -136,15 +129,8 @@ def test_a_moved_end_is_a_part_of_the_optimizer_s_state():
     assert MovableDecay.from_config(schedules[0].get_config()).get_config() == schedules[0].get_config()
 
 
-def test_the_first_update_is_adam_s():
-    # Bias-corrected, the first step is the rate times the gradient's sign, but for the epsilon.
-    weight = keras.Variable(np.array([2.0, -3.0, 5.0], "float32"), name="kernel")
-    optimizer = BertAdamW(0.5, weight_decay=0.0)
-    optimizer.apply([keras.ops.convert_to_tensor(np.array([0.1, -0.2, 0.0], "float32"))], [weight])
-    np.testing.assert_allclose(keras.ops.convert_to_numpy(weight), [1.5, -2.5, 5.0], atol=1e-3)
-
-
-@pytest.mark.parametrize(("beta_1", "beta_2"), [(0.9, 0.999), (0.8, 0.97)])
+@every_backend
+@pytest.mark.parametrize(("beta_1", "beta_2"), full_but([(0.9, 0.999), (0.8, 0.97)], (0.8, 0.97)))
 def test_updates_are_those_of_torch_also_of_gradients_near_epsilon(beta_1, beta_2):
     torch = pytest.importorskip("torch")
     gradients = np.random.default_rng(0).normal(size=(5, 7, 3)).astype("float32") * np.float32([1, 1e-4, 1e-6])
@@ -193,8 +179,7 @@ def test_a_weight_without_gradient_stays_and_does_not_count(optimizer_class):
 
 
 @pytest.mark.parametrize("optimizer_class", [BertAdamW, BertLamb])
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_weights_of_half_precision_move_as_others_do(optimizer_class, dtype):
+def test_weights_of_half_precision_move_as_others_do(optimizer_class, dtype="bfloat16"):
     # Both move a bias by rate * sign at first, and 1.5 and -2.5 are exact in half precision. 0.999 is not: it is 1.
     weight = named("dense/bias", [2.0, -3.0], dtype)
     optimizer_class(0.5).apply([tensor([0.25, -0.5])], [weight])
@@ -218,14 +203,15 @@ def small_model():
     return model
 
 
+@every_backend
 def test_moments_of_bfloat16_are_rounded_to_a_neighbour_and_keep_their_mean():
     values = np.array([0.3, -1.7e-5, 1.0, -2.0, 0.0, 3e38, np.inf], "float32")
-    found = np.stack([ops.convert_to_numpy(ops.cast(rounded(values, salt), "float32")) for salt in range(2000)])
+    found = np.stack([ops.convert_to_numpy(ops.cast(rounded(values, salt), "float32")) for salt in range(500)])
     short = found.view("uint32") & 0xFFFF
     assert not short.any() and (np.abs(found[:, :6] - values[:6]) <= np.abs(values[:6]) / 128).all()
-    # A share p of 2,000 has a standard deviation of 0.011, hence their mean one of 0.011 of the distance of neighbours.
+    # A share p of 500 has a standard deviation of 0.022, hence their mean one of 0.022 of the distance of neighbours.
     np.testing.assert_allclose(found[:, :2].mean(axis=0), values[:2], rtol=0.05 / 128)
-    np.testing.assert_array_equal(found[:, 2:5], np.broadcast_to(values[2:5], (2000, 3)))
+    np.testing.assert_array_equal(found[:, 2:5], np.broadcast_to(values[2:5], (500, 3)))
     assert np.isnan(ops.convert_to_numpy(ops.cast(rounded(np.array([np.nan, -np.nan], "float32"), 5), "float32"))).all()
 
 
@@ -261,26 +247,15 @@ def test_moments_of_bfloat16_move_weights_of_float32_nearly_alike(kind):
     assert 0 < np.abs(difference).max() < 0.01 and abs(difference.mean()) < 5e-4 < np.abs(found["float32"]).mean()
 
 
-def test_moments_of_another_type_are_refused():
-    with pytest.raises(ValueError, match="moments is 'float16', expected 'float32' or 'bfloat16'"):
-        BertAdamW(moments="float16")
-
-
-def test_weight_decay_skips_biases_and_norms():
-    model = small_model()
-    kernel = model.get_layer("dense").kernel
-    before = keras.ops.convert_to_numpy(kernel).copy()
-    assert decayed(model) == {kernel.path}
-    np.testing.assert_allclose(keras.ops.convert_to_numpy(kernel), before * (1 - 0.1 * 0.5), rtol=1e-5)
-
-
-def test_weight_decay_skips_biases_and_norms_after_reloading(tmp_path):
+def test_weight_decay_skips_biases_and_norms_also_after_reloading(tmp_path):
     small_model().save(tmp_path / "model.keras")
-    model = keras.saving.load_model(tmp_path / "model.keras")
-    assert decayed(model) == {model.get_layer("dense").kernel.path}
+    for model in (small_model(), keras.saving.load_model(tmp_path / "model.keras")):
+        kernel = model.get_layer("dense").kernel
+        before = keras.ops.convert_to_numpy(kernel).copy()
+        assert decayed(model) == {kernel.path}
+        np.testing.assert_allclose(keras.ops.convert_to_numpy(kernel), before * (1 - 0.1 * 0.5), rtol=1e-5)
 
 
-@full_on("jax")
 def test_weight_decay_reaches_every_kernel_and_table_of_bert(small_config):
     pretrainer = Pretrainer(BertEncoder(small_config))
     pretrainer.set_weights([np.ones(weight.shape) for weight in pretrainer.weights])
@@ -316,8 +291,12 @@ def test_the_embeddings_of_bert_learn_slowest_pooler_and_top_block_fastest(small
     assert layer_rates(["block_10/kernel", "block_2/kernel", "head/kernel"], 0.5) == [1.0, 2.0**-8, 1.0]
 
 
-def test_without_blocks_every_weight_has_the_whole_rate():
-    assert layer_rates(["token_embedding/embeddings", "dense/kernel"], 0.5) == [1.0, 1.0]
+def test_lamb_moves_a_weight_of_zero_as_adam_does_and_leaves_one_without_update():
+    weights = [named("dense/kernel", [0.0, 0.0]), named("other/kernel", [3.0, 4.0])]
+    optimizer = BertLamb(0.1, epsilon=1e-9, weight_decay=0.0)
+    optimizer = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
+    optimizer.apply([tensor([0.3, -0.4]), tensor([0.0, 0.0])], weights)
+    np.testing.assert_allclose([numpy(weight) for weight in weights], [[-0.1, 0.1], [3, 4]], rtol=1e-5)
 
 
 def lamb_by_the_paper(weight, gradients, rate, decay, beta_1, beta_2, epsilon, plain=False):
@@ -349,55 +328,10 @@ def test_lamb_is_the_papers_algorithm_and_adam_for_biases_and_norms():
         np.testing.assert_allclose([numpy(weight) for weight in weights], [moved] + [plain] * 4, rtol=1e-4)
 
 
-def test_lamb_clips_to_a_global_norm_of_one():
-    # With a large epsilon the size of the gradient matters: (3, 4) is clipped to (0.6, 0.8).
-    weight = named("dense/bias", [0.0, 0.0])
-    BertLamb(0.1, epsilon=1.0).apply([tensor([3.0, 4.0])], [weight])
-    np.testing.assert_allclose(numpy(weight), [-0.1 * 0.6 / 1.6, -0.1 * 0.8 / 1.8], rtol=1e-5)
-
-
-def test_lamb_moves_a_weight_that_is_zero_as_adam_does():
-    weight = named("dense/kernel", [0.0, 0.0])
-    BertLamb(0.1, epsilon=1e-9).apply([tensor([0.3, -0.4])], [weight])
-    np.testing.assert_allclose(numpy(weight), [-0.1, 0.1], rtol=1e-5)
-
-
-def test_lamb_leaves_a_weight_without_update_as_it_is():
-    weight = named("dense/kernel", [3.0, 4.0])
-    BertLamb(0.1, weight_decay=0.0).apply([tensor([0.0, 0.0])], [weight])
-    np.testing.assert_array_equal(numpy(weight), [3, 4])
-
-
-def test_lamb_moves_a_weight_by_a_share_of_its_norm():
-    # Worked by hand: the first corrected update is the gradient's sign, (1, -1); with decay 0.5 of (3, 4) it is
-    # (2.5, 1), of norm sqrt(7.25); the weight has norm 5, the rate is 0.1.
-    weight = keras.Variable(np.array([3.0, 4.0], "float32"), name="kernel")
-    bias = keras.Variable(np.array([3.0, 4.0], "float32"), name="bias")
-    optimizer = BertLamb(0.1, weight_decay=0.5, global_clipnorm=None, epsilon=0.0)
-    gradient = keras.ops.convert_to_tensor(np.array([0.2, -0.7], "float32"))
-    optimizer.apply([gradient, gradient], [weight, bias])
-    share = 5 / np.sqrt(7.25)
-    expected = [3 - 0.1 * share * 2.5, 4 - 0.1 * share * 1]
-    np.testing.assert_allclose(keras.ops.convert_to_numpy(weight), expected, rtol=1e-5)
-    np.testing.assert_allclose(keras.ops.convert_to_numpy(bias), [2.9, 4.1], rtol=1e-5)
-
-
-def test_lamb_comes_back_from_its_description():
-    optimizer = BertLamb(0.1, weight_decay=0.25, beta_2=0.98)
-    again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
-    assert (type(again), again.decay, again.beta_2) == (BertLamb, 0.25, 0.98)
-
-
-@pytest.mark.parametrize(
-    ("argument", "value", "remedy"),
-    [("clipnorm", 0.5, "global_clipnorm"), ("clipvalue", 0.5, "global_clipnorm"), ("amsgrad", True, "AdamW")],
-)
-def test_arguments_of_keras_that_the_update_does_not_have_are_refused(argument, value, remedy):
-    with pytest.raises(ValueError, match=rf"BertAdamW does not take {argument}={value}: .*{remedy}"):
+@pytest.mark.parametrize(("argument", "value"), [("clipnorm", 0.5), ("clipvalue", 0.5), ("amsgrad", True)])
+def test_arguments_of_keras_that_the_update_does_not_have_are_refused(argument, value):
+    with pytest.raises(ValueError, match=f"BertAdamW does not take {argument}={value}"):
         BertAdamW(1e-3, global_clipnorm=None, **{argument: value})
-    if argument != "amsgrad":  # which Keras' Lamb does not have
-        with pytest.raises(ValueError, match=rf"BertLamb does not take {argument}={value}"):
-            BertLamb(1e-3, global_clipnorm=None, **{argument: value})
 
 
 @pytest.mark.parametrize("optimizer_class", [BertAdamW, BertLamb])
@@ -423,7 +357,8 @@ def test_accumulated_gradients_move_a_weight_by_their_mean(optimizer_class):
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("optimizer_class", [BertAdamW, BertLamb])
+@every_backend
+@pytest.mark.parametrize("optimizer_class", full_but([BertAdamW, BertLamb], BertAdamW))
 def test_the_average_of_the_weights_counts_updates_and_not_accumulated_steps(optimizer_class):
     weight = named("dense/kernel", [3.0, 4.0])
     optimizer = optimizer_class(0.1, use_ema=True, ema_momentum=0.5, gradient_accumulation_steps=2)
@@ -450,50 +385,26 @@ def test_an_update_is_computed_only_when_it_is_due():
 
 def test_accumulation_is_refused_where_gradients_are_added_up_over_replicas(monkeypatch):
     monkeypatch.setattr("keras_bert_impl.optimization.adds_up_replicas", lambda: True)
-    with pytest.raises(
-        ValueError, match=r"gradient_accumulation_steps=2 does not work .* train with KERAS_BACKEND=jax"
-    ):
+    with pytest.raises(ValueError, match="gradient_accumulation_steps=2 does not work"):
         BertAdamW(gradient_accumulation_steps=2)
     BertAdamW()
 
 
-@pytest.mark.parametrize("decay", [0.0, 0.01])
-def test_without_bias_correction_it_is_google_s_optimizer(decay):
+def test_without_bias_correction_it_is_google_s_optimizer():
     """AdamWeightDecayOptimizer of google-research/bert, optimization.py: m / (sqrt(v) + epsilon) + decay * w."""
     weights, gradients = np.array([1.0, -2.0, 0.5]), np.array([[0.1, -0.2, 0.0], [0.3, 0.1, -0.1], [0.0, 0.2, 0.4]])
-    variable = keras.Variable(weights.astype("float32"), name="kernel")
-    optimizer = BertAdamW(0.1, weight_decay=decay, global_clipnorm=None, bias_correction=False)
+    variable = named("kernel", weights)
+    optimizer = BertAdamW(0.1, weight_decay=0.01, global_clipnorm=None, bias_correction=False)
+    optimizer = BertAdamW.from_config(optimizer.get_config())
     first, second = np.zeros(3), np.zeros(3)
     for gradient in gradients:
-        optimizer.apply([keras.ops.convert_to_tensor(gradient.astype("float32"))], [variable])
+        optimizer.apply([tensor(gradient)], [variable])
         first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
-        weights = weights - 0.1 * (first / (np.sqrt(second) + 1e-6) + decay * weights)
-        np.testing.assert_allclose(keras.ops.convert_to_numpy(variable), weights, atol=1e-5)
-    corrected = BertAdamW(0.1, weight_decay=decay, global_clipnorm=None)
-    other = keras.Variable(np.array([1.0, -2.0, 0.5], "float32"), name="kernel")
-    corrected.apply([keras.ops.convert_to_tensor(gradients[0].astype("float32"))], [other])
-    np.testing.assert_allclose(
-        keras.ops.convert_to_numpy(other)[:2], [0.9 - 0.1 * decay, -1.9 + 0.2 * decay], atol=1e-4
-    )
+        weights = weights - 0.1 * (first / (np.sqrt(second) + 1e-6) + 0.01 * weights)
+        np.testing.assert_allclose(numpy(variable), weights, atol=1e-5)
 
 
-def test_an_optimizer_without_bias_correction_is_described_so():
-    assert not BertAdamW.from_config(BertAdamW(bias_correction=False).get_config()).bias_correction
-
-
-@pytest.mark.parametrize("kind", [BertAdamW, BertLamb])
-def test_an_optimizer_is_built_once(kind):
-    """`fit` builds it before its first step, a resumed training before that: its variables must stay as they are."""
-    optimizer, variable = kind(1e-3), keras.Variable([1.0, 2.0])
-    optimizer.build([variable])
-    before = [one.path for one in optimizer.variables]
-    optimizer.build([variable])
-    assert [one.path for one in optimizer.variables] == before
-
-
-@every_backend
-@pytest.mark.parametrize("steps", [None, 2])
-@pytest.mark.parametrize("kind", [BertAdamW, BertStableAdamW, BertLamb])
+@pytest.mark.parametrize(("kind", "steps"), [(BertAdamW, None), (BertStableAdamW, None), (BertLamb, 2)])
 def test_a_follower_is_its_leader_and_a_difference_that_is_trained_alone(kind, steps):
     random = np.random.default_rng(0)
     start, apart = random.normal(size=(2, 4, 3)).astype("float32")
@@ -513,14 +424,3 @@ def test_a_follower_is_its_leader_and_a_difference_that_is_trained_alone(kind, s
     assert np.abs(leader - start).max() > 0.05 and np.abs(difference - apart).max() > 0.05
     np.testing.assert_allclose(leader, alone, atol=1e-6)
     np.testing.assert_allclose(follower - leader, difference, atol=1e-5)
-
-
-@every_backend
-def test_the_gradient_norm_counts_a_word_that_is_there_twice_once():
-    """The ids 0, 0, 1: the gradient of the sum of their vectors is (2, 2) for word 0 and (1, 1) for word 1."""
-    ids = keras.Input((3,), dtype="int32")
-    model = keras.Model(ids, keras.layers.Embedding(4, 2)(ids))
-    optimizer = BertAdamW(0.1)
-    model.compile(optimizer=optimizer, loss=lambda labels, vectors: keras.ops.sum(vectors))
-    model.train_on_batch(np.array([[0, 0, 1]]), np.zeros((1, 3, 2)))
-    assert float(keras.ops.convert_to_numpy(optimizer.gradient_norm.value)) == pytest.approx(10**0.5)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from tiers import on
+from tiers import full_but, on
 
 PLAN = pathlib.Path(__file__).parents[1] / "tpu" / "plan.py"
 pytestmark = [
@@ -46,24 +46,34 @@ def test_a_step_is_compiled_for_chips_that_are_not_there(model_devices, tmp_path
     assert figures["argument_bytes"] > 3 * 4 * 28e6 / model_devices * 0.9
 
 
-def test_a_chip_holds_its_part_of_a_divided_optimizer_state(without_chips):
+def bytes_of_weights(model):
+    return 4 * sum(math.prod(variable.shape) for variable in model.trainable_variables)
+
+
+def compiled_step(divided):
+    """The planned model of one layer, and the figures of its step on four chips."""
     module = tpu_plan()
     phase = {"name": "mine", "size": "bert_tiny", "sequence_length": 16, "steps": 9, "num_layers": 1}
-    found = {}
-    for divided in (False, True):
-        config = module.PlanConfig(vocabulary_size=5000, shard_optimizer=divided)
-        model = module.planned_model(phase, config)
-        found[divided] = module.compile_step(model, module.devices_of("v5e:2x2"), 8, phase, config)
-    weights = 4 * sum(math.prod(variable.shape) for variable in model.trainable_variables)
+    config = module.PlanConfig(vocabulary_size=5000, shard_optimizer=divided)
+    model = module.planned_model(phase, config)
+    return model, module.compile_step(model, module.devices_of("v5e:2x2"), 8, phase, config)
+
+
+def test_a_chip_holds_its_part_of_a_divided_optimizer_state(without_chips):
+    model, found = compiled_step(divided=True)
     # All weights; two moments of each, of which a chip of four holds a quarter but for a few small vectors.
-    assert found[False]["argument_bytes"] == pytest.approx(3 * weights, rel=0.03)
-    assert found[True]["argument_bytes"] == pytest.approx(1.5 * weights, rel=0.03)
-    assert found[True]["flops"] < 1.01 * found[False]["flops"]
-    assert "all-gather" in found[True]["collectives"] and "all-gather" not in found[False]["collectives"]
-    assert 0 < found[False]["bytes_moved"] < found[False]["bytes_accessed"]  # the rest stays within the chip
-    # Gradients are summed as without it: the products that make them are not divided, which would send their factors
-    # around.
-    sums = [found[divided]["collectives"]["all-reduce"]["bytes"] for divided in (False, True)]
+    assert found["argument_bytes"] == pytest.approx(1.5 * bytes_of_weights(model), rel=0.03)
+    assert "all-gather" in found["collectives"]
+    assert 0 < found["bytes_moved"] < found["bytes_accessed"]  # the rest stays within the chip
+
+
+@pytest.mark.full
+def test_a_divided_optimizer_state_sends_no_more_gradients_around(without_chips):
+    """The products that make them are not divided, which would send their factors around."""
+    (model, whole), (_, divided) = map(compiled_step, (False, True))
+    assert whole["argument_bytes"] == pytest.approx(3 * bytes_of_weights(model), rel=0.03)
+    assert divided["flops"] < 1.01 * whole["flops"] and "all-gather" not in whole["collectives"]
+    sums = [figures["collectives"]["all-reduce"]["bytes"] for figures in (whole, divided)]
     assert sums[1] == pytest.approx(sums[0], rel=0.05)  # a few small sums are added, such as that of the norm
 
 
@@ -82,17 +92,14 @@ def test_a_step_takes_as_long_as_its_slowest_part_or_as_all_that_may_not_overlap
     assert f"rows take {least}.0 to 6.0 days" in printed
 
 
-@pytest.mark.parametrize(
-    ("size", "name", "outputs"),
-    [
-        ("roberta_small", "roberta_encoder", {"masked_lm_logits"}),
-        ("longformer_base", "longformer_encoder", {"masked_lm_logits"}),
-        ("bigbird_base", "big_bird_encoder", {"masked_lm_logits", "next_sentence_logits"}),
-        ("albert_base", "albert_encoder", {"masked_lm_logits", "next_sentence_logits"}),
-        ("ernie_base", "ernie_encoder", {"masked_lm_logits", "next_sentence_logits"}),
-        ("electra_small", "electra_encoder", {"masked_lm_logits", "sampled_ids", "detection_logits"}),
-    ],
-)
+PLANNED = [
+    ("longformer_base", "longformer_encoder", {"masked_lm_logits"}),
+    ("ernie_base", "ernie_encoder", {"masked_lm_logits", "next_sentence_logits"}),
+    ("electra_small", "electra_encoder", {"masked_lm_logits", "sampled_ids", "detection_logits"}),
+]
+
+
+@pytest.mark.parametrize(("size", "name", "outputs"), full_but(PLANNED, PLANNED[2]))
 def test_the_planned_model_is_the_one_that_the_recipe_trains(size, name, outputs):
     module = tpu_plan()
     shape = {"num_layers": 1, "hidden_size": 12, "num_heads": 4, "intermediate_size": 7}
@@ -125,8 +132,8 @@ def test_what_does_not_fit_is_said():
     assert done.returncode == 0 and "does not fit" in done.stdout and "of 15." in done.stdout
 
 
-@pytest.mark.parametrize("bend", [0.8, 1.0, 1.3])
-@pytest.mark.parametrize("limit", [0, 1, 7, 8, 9, 31, 100, 127, 128, 511, 5000])
+@pytest.mark.parametrize("bend", [0.8, 1.3])
+@pytest.mark.parametrize("limit", [0, 1, 8, 9, 100, 5000])
 def test_the_search_ends_between_what_fits_and_what_does_not(limit, bend):
     """If memory does not grow evenly, the search takes more calls and finds the same answer."""
     calls = []

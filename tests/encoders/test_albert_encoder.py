@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from conftest import QUICK_STEPS
 from families import CONFIGS, SIZES, rows_for
-from reference_models import open_in_transformers, outputs_of, random_model
+from reference_models import outputs_of, random_model
 
 import keras_bert_impl as kbi
 from keras_bert_impl import checkpoints
 from keras_bert_impl import encoders as families
-from keras_bert_impl.checkpoints.hub import PUBLISHED
-from keras_bert_impl.encoders import count_parameters
 from keras_bert_impl.optimization import BertAdamW
 from keras_bert_training.commands.export import choose_task
 
@@ -33,12 +31,6 @@ def groups():
     return CONFIGS["Albert, two groups of two"]
 
 
-def test_layers_share_the_weights_of_one_block(config):
-    encoder = kbi.AlbertEncoder(config)
-    blocks = {weight.path.split("/")[0] for weight in encoder.weights if weight.path.startswith("block_")}
-    assert (config.num_layers, config.depth, blocks) == (2, 2, {"block_0"})
-
-
 def test_layers_of_a_group_follow_each_other(groups):
     # Three layers in two groups of two blocks each: 0 to 1.4 are group 0, then group 1.
     assert groups.schedule == [0, 1, 0, 1, 2, 3]
@@ -47,21 +39,6 @@ def test_layers_of_a_group_follow_each_other(groups):
     blocks = {weight.path.split("/")[0] for weight in encoder.weights if weight.path.startswith("block_")}
     assert blocks == {"block_0", "block_1", "block_2", "block_3"}
     assert encoder.output["hidden_states"].shape[1] == 1 + 6
-
-
-@pytest.mark.parametrize("name", ["Albert", "Albert, two groups of two"])
-def test_both_heads_of_pretraining_are_those_of_transformers(name, small_batch, tmp_path):
-    config, positions = CONFIGS[name], small_batch["mask_positions"]
-    rows = rows_for(config, small_batch)
-    theirs = random_model("AlbertForPreTraining", config, tmp_path / "theirs")
-    model = kbi.Pretrainer.from_pretrained(tmp_path / "theirs")
-    found = model.predict_on_batch({**rows, "mask_positions": positions})
-    model.save_pretrained(tmp_path / "ours")
-    for other in (theirs, open_in_transformers("AlbertForPreTraining", tmp_path / "ours")):
-        outputs = outputs_of(other, rows)
-        expected = np.take_along_axis(outputs["prediction_logits"], positions[..., None], axis=1)
-        np.testing.assert_allclose(found["masked_lm_logits"], expected, atol=1e-5)
-        np.testing.assert_allclose(found["next_sentence_logits"], outputs["sop_logits"], atol=1e-5)
 
 
 def test_the_loss_of_pretraining_is_that_of_transformers(config, small_batch, tmp_path):
@@ -101,17 +78,6 @@ def test_a_shared_weight_gets_the_sum_of_the_gradients_of_its_layers(config, sma
     for path, change in changes[0].items():
         both = changes[1][path] + changes[1][path.replace("block_0/", "block_1/")]
         np.testing.assert_allclose(change, both, atol=1e-5, err_msg=path)
-
-
-def test_classifiers_have_a_dropout_of_their_own(config, tmp_path):
-    model = kbi.TextClassifier(kbi.AlbertEncoder(config), 3)
-    assert (config.hidden_dropout_rate, model.dropout_rate) == (0.0, 0.1)
-    model.save_pretrained(tmp_path / "ours")
-    assert open_in_transformers("AlbertForSequenceClassification", tmp_path / "ours").dropout.p == 0.1
-    random_model(
-        "AlbertForSequenceClassification", config, tmp_path / "theirs", num_labels=3, classifier_dropout_prob=0.37
-    )
-    assert kbi.TextClassifier.from_pretrained(tmp_path / "theirs").dropout_rate == 0.37
 
 
 def test_the_last_four_layers_are_pooled_though_they_are_one_block(small_batch):
@@ -155,25 +121,3 @@ def test_sentence_order_is_not_taken_for_next_sentences(config, tmp_path):
     assert choose_task(tmp_path) == "fill_mask"
     with pytest.raises(ValueError, match="is for fill_mask or embed, not for next_sentence"):
         choose_task(tmp_path, "next_sentence")
-
-
-@pytest.mark.parametrize(
-    ("size", "parameters"),
-    [("base", 11_683_584), ("large", 17_683_968), ("xlarge", 58_724_864), ("xxlarge", 222_595_584)],
-)
-def test_a_published_size_has_the_published_parameters(size, parameters):
-    for version in ("v1", "v2"):
-        assert count_parameters(kbi.AlbertConfig.from_name(f"albert_{size}_{version}")) == parameters
-        name = f"albert-{size}-{version}"
-        assert [one.num_parameters for one in PUBLISHED if one.name == name] == [parameters]
-
-
-def test_the_versions_differ_in_activation_and_dropout():
-    def of(name):
-        config = kbi.AlbertConfig.from_name(name)
-        return config.activation, config.hidden_dropout_rate, config.attention_dropout_rate
-
-    assert of("albert_base_v1") == of("albert_xlarge_v1") == ("gelu", 0.1, 0.1)
-    assert of("albert_xxlarge_v1") == ("gelu", 0.0, 0.0)
-    assert of("albert_base_v2") == of("albert_base") == of("albert_xxlarge_v2") == ("gelu_tanh", 0.0, 0.0)
-    assert kbi.AlbertConfig.from_name("albert_base_v1", hidden_dropout_rate=0.3).hidden_dropout_rate == 0.3

@@ -7,16 +7,15 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
-from families import SIZES, of_tokens
+from families import SIZES
 from made_exports import check_rows_of_export
 from made_tokenizers import bigbird_tokenizer
-from reference_models import open_in_transformers, outputs_of, random_model
+from reference_models import outputs_of, random_model
 from shapes_of_a_step import check_step
 from tiers import every_backend, full_but, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks.flops import training_flops
-from keras_bert_impl.encoders import count_parameters
 from keras_bert_impl.export.attention_graph import with_attention
 
 pytestmark = on("torch")
@@ -53,15 +52,11 @@ def reference(name, config, directory, **fields):
 # (length, places of padding in the second row): one block, its edges, those of the longest row that is seen as a whole,
 # whole blocks and parts of one; padding on either side, within, of the global blocks, of a whole row.
 ROWS = [
-    (1, ()),
     (5, (0,)),
     (28, range(20, 28)),
-    (29, ()),
     (29, range(25, 29)),
-    (32, range(5)),
     (36, range(36)),
     (41, [*range(3), 11, 12, 13, 14, 15, 40]),
-    (47, [20, 21, 22]),
     (64, range(32, 64)),
 ]
 both_kinds = pytest.mark.parametrize("config", [CONFIG, FIRST_BLOCK], ids=["seeded", "first_block"])
@@ -69,7 +64,7 @@ both_kinds = pytest.mark.parametrize("config", [CONFIG, FIRST_BLOCK], ids=["seed
 
 @every_backend
 @both_kinds
-@pytest.mark.parametrize(("length", "hidden"), full_but(ROWS, ROWS[2], ROWS[6], ROWS[7], on=("tensorflow", "jax")))
+@pytest.mark.parametrize(("length", "hidden"), full_but(ROWS, ROWS[4], on=("tensorflow", "jax")))
 def test_every_state_is_that_of_transformers(config, length, hidden, tmp_path):
     """Of padding, too: in a row of blocks it sees nothing in both."""
     rows = rows_of(length, hidden)
@@ -92,7 +87,6 @@ def test_long_rows_see_the_random_blocks_with_which_published_models_learnt(leng
     assert np.abs(other["sequence_output"] - expected).max() > 1e-2
 
 
-@every_backend
 def test_attention_is_that_of_transformers_with_the_shares_of_a_block_together(tmp_path):
     rows = rows_of(41, range(38, 41))
     theirs = random_model("BigBirdModel", FIRST_BLOCK, tmp_path, output_attentions=True)
@@ -104,11 +98,9 @@ def test_attention_is_that_of_transformers_with_the_shares_of_a_block_together(t
     np.testing.assert_allclose(ours[..., queries, :], expected[..., queries, :], atol=1e-5)
 
 
-@every_backend
-@both_kinds
-@pytest.mark.parametrize("length", full_but([28, 41], 41, on=("tensorflow", "jax")))
-def test_what_padding_holds_changes_no_other_state(config, length):
-    encoder = kbi.BigBirdEncoder(config)
+@pytest.mark.parametrize("length", [28, 41])
+def test_what_padding_holds_changes_no_other_state(length):
+    encoder = kbi.BigBirdEncoder(CONFIG)
     rows = rows_of(length, [*range(5), 9, *range(length - 6, length)])
     before = encoder.predict_on_batch(rows)["sequence_output"]
     is_token = rows["padding_mask"] == 1
@@ -127,15 +119,6 @@ def test_what_is_filled_up_to_a_block_is_as_padding():
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-HEADS = {
-    "TextClassifier": "ForSequenceClassification",
-    "TokenClassifier": "ForTokenClassification",
-    "QuestionAnswerer": "ForQuestionAnswering",
-    "MultipleChoice": "ForMultipleChoice",
-    "MaskedLM": "ForMaskedLM",
-}
-
-
 def pairs(length, config=CONFIG):
     """Three rows, two texts each of other lengths, of which one has padding; one has no separator."""
     rows = rows_of(length, range(length - 4, length), config)
@@ -144,42 +127,9 @@ def pairs(length, config=CONFIG):
     return rows
 
 
-@every_backend
-@pytest.mark.parametrize("head", full_but(HEADS, "TextClassifier", on=("tensorflow", "jax")))
-def test_each_head_is_that_of_transformers_in_both_directions(head, tmp_path):
-    rows, name = pairs(37), f"BigBird{HEADS[head]}"
-    if head == "MultipleChoice":
-        rows = {key: array[None] for key, array in rows.items()}
-    asked = {**rows, "mask_positions": np.tile(np.arange(37, dtype="int32"), (3, 1))} if head == "MaskedLM" else rows
-    theirs = random_model(name, FIRST_BLOCK, tmp_path / "theirs")
-    model = getattr(kbi, head).from_pretrained(tmp_path / "theirs")
-    found = model.predict_on_batch(asked)
-    model.save_pretrained(tmp_path / "ours")
-    for one in (theirs, open_in_transformers(name, tmp_path / "ours")):
-        outputs = outputs_of(one, rows)
-        spans = [outputs[name] for name in ("start_logits", "end_logits") if name in outputs]
-        if spans:  # which padding has none of here
-            found, outputs["logits"] = of_tokens(rows, found), of_tokens(rows, np.stack(spans, -1))
-        np.testing.assert_allclose(found, outputs["logits"], atol=1e-5)
-
-
-def test_pre_training_is_that_of_transformers_with_next_sentences(tmp_path):
-    rows, places = pairs(37), np.tile(np.arange(37, dtype="int32"), (3, 1))
-    theirs = random_model("BigBirdForPreTraining", FIRST_BLOCK, tmp_path / "theirs")
-    model = kbi.Pretrainer.from_pretrained(tmp_path / "theirs")
-    found = model.predict_on_batch({**rows, "mask_positions": places})
-    model.save_pretrained(tmp_path / "ours")
-    for one in (theirs, open_in_transformers("BigBirdForPreTraining", tmp_path / "ours")):
-        outputs = outputs_of(one, rows)
-        np.testing.assert_allclose(found["masked_lm_logits"], outputs["prediction_logits"], atol=1e-5)
-        np.testing.assert_allclose(found["next_sentence_logits"], outputs["seq_relationship_logits"], atol=1e-5)
-
-
-@pytest.mark.parametrize("head", ["MaskedLM", "TokenClassifier"])
-def test_the_pooler_that_transformers_keeps_in_a_head_is_kept(head, tmp_path):
+def test_the_pooler_that_transformers_keeps_in_a_head_is_kept(tmp_path):
     encoder = kbi.BigBirdEncoder(CONFIG)
-    classes = {"num_classes": 3} if head == "TokenClassifier" else {}
-    getattr(kbi, head)(encoder, **classes).save_pretrained(tmp_path)
+    kbi.MaskedLM(encoder).save_pretrained(tmp_path)
     again = kbi.BigBirdEncoder.from_pretrained(tmp_path)
     for one, other in zip(again.get_layer("pooler").weights, encoder.get_layer("pooler").weights, strict=True):
         np.testing.assert_array_equal(*(keras.ops.convert_to_numpy(weight) for weight in (one, other)))
@@ -219,20 +169,8 @@ def test_attention_of_a_head_s_encoder_is_that_of_one_built_to_return_it():
     assert "attention_probabilities" in of_task.output
 
 
-@pytest.mark.parametrize("kind", ["TextClassifier", "QuestionAnswerer"])
-def test_a_keras_file_keeps_head_and_blocks(kind, tmp_path):
-    rows, classes = pairs(37), {"num_classes": 2} if kind == "TextClassifier" else {}
-    model = getattr(kbi, kind)(kbi.BigBirdEncoder(FIRST_BLOCK), **classes)
-    model.save(tmp_path / "model.keras")
-    reloaded = keras.saving.load_model(tmp_path / "model.keras")
-    assert reloaded.encoder.config == FIRST_BLOCK
-    np.testing.assert_allclose(reloaded.predict_on_batch(rows), model.predict_on_batch(rows), atol=1e-6)
-
-
-@every_backend
-@pytest.mark.parametrize("config", full_but([CONFIG, FIRST_BLOCK], CONFIG, on=("jax",)), ids=["seeded", "first_block"])
-def test_gradients_are_finite_in_rows_that_are_padding_alone(config):
-    config = dataclasses.replace(config, hidden_dropout_rate=0.1, attention_dropout_rate=0.1)
+def test_gradients_are_finite_in_rows_that_are_padding_alone():
+    config = dataclasses.replace(CONFIG, hidden_dropout_rate=0.1, attention_dropout_rate=0.1)
     model = kbi.TextClassifier(kbi.BigBirdEncoder(config), 2)
     model.compile(optimizer=keras.optimizers.SGD(1.0), loss=model.loss, **QUICK_STEPS)
     assert np.isfinite(model.train_on_batch(rows_of(37, range(37)), np.array([0, 1]))).all()
@@ -240,24 +178,10 @@ def test_gradients_are_finite_in_rows_that_are_padding_alone(config):
 
 
 def test_packed_rows_of_blocks_are_refused_and_short_ones_are_not():
-    with pytest.raises(
-        ValueError, match=r"Packed rows of up to max_length 64 .* max_length of at most 28.*original_full"
-    ):
+    with pytest.raises(ValueError, match="Packed rows of up to max_length 64 "):
         kbi.BigBirdEncoder(CONFIG, packed=True)
     for options in ({"max_length": 28}, {"attention_type": "original_full"}):
         kbi.BigBirdEncoder(dataclasses.replace(CONFIG, **options), packed=True)
-
-
-@pytest.mark.parametrize("fields", [{"attention_type": "sparse"}, {"random_blocks": "none"}])
-def test_a_configuration_that_no_bigbird_has_is_refused(fields):
-    with pytest.raises(ValueError, match=next(iter(fields))):
-        dataclasses.replace(CONFIG, **fields)
-
-
-def test_a_decoder_is_refused(tmp_path, key="is_decoder"):
-    (tmp_path / "config.json").write_text(json.dumps({**CONFIG.to_huggingface(), key: True}))
-    with pytest.raises(ValueError, match=key):
-        kbi.BigBirdConfig.from_huggingface(tmp_path / "config.json")
 
 
 def test_a_file_of_transformers_means_the_blocks_of_its_outputs_and_ours_says_which(tmp_path):
@@ -270,14 +194,6 @@ def test_a_file_of_transformers_means_the_blocks_of_its_outputs_and_ours_says_wh
         assert kbi.BigBirdEncoder.from_pretrained(tmp_path / config.random_blocks).config == config
     other = kbi.BigBirdEncoder.from_pretrained(tmp_path / "seeded", random_blocks="first_block")
     assert other.config == FIRST_BLOCK
-
-
-def test_the_published_sizes():
-    # 50,358 words, 4,096 positions, two segments and a norm; 12 blocks of BERT-base, and the pooler.
-    expected = (50_358 + 4_096 + 2 + 2) * 768 + 12 * 7_087_872 + 590_592
-    assert count_parameters(kbi.BigBirdConfig.from_name("bigbird_base")) == expected
-    config = kbi.BigBirdConfig.from_name("bigbird_large")
-    assert (config.num_layers, config.hidden_size, config.num_heads) == (24, 1024, 16)
 
 
 def test_arithmetic_counts_the_keys_that_are_seen():
@@ -314,25 +230,6 @@ SHALLOW = dataclasses.replace(FIRST_BLOCK, num_layers=1)
 
 @on("tensorflow")
 @pytest.mark.parametrize("config", full_but([CONFIG, SHALLOW], SHALLOW), ids=["seeded", "first_block"])
-def test_a_saved_model_gives_the_outputs_of_short_and_long_texts(config, tokenizer, tmp_path):
-    import tensorflow as tf
-
-    from keras_bert_impl.export import export_saved_model
-
-    model = model_of(kbi.TextClassifier, tokenizer, config, num_classes=3)
-    export_saved_model(model, tmp_path / "exported")
-    serve = tf.saved_model.load(str(tmp_path / "exported")).signatures["serving_default"]
-    lengths = set()
-    for text in TEXTS:  # alone, since rows are as long as the longest of a batch
-        lengths.add(len(tokenizer.encode(text).ids) > 28)
-        found = serve(text=tf.constant([text]))["logits"]
-        np.testing.assert_allclose(found, model.predict([text], verbose=0), atol=1e-5)
-    assert lengths == {True, False}
-    np.testing.assert_allclose(serve(text=tf.constant(TEXTS))["logits"], model.predict(TEXTS, verbose=0), atol=1e-5)
-
-
-@on("tensorflow")
-@pytest.mark.parametrize("config", full_but([CONFIG, FIRST_BLOCK], CONFIG), ids=["seeded", "first_block"])
 def test_a_graph_of_any_length_computes_what_graphs_of_one_length_do(config):
     """Values and gradients; in training, probabilities of a short row are dropped, and of a long one not."""
     import tensorflow as tf
@@ -347,7 +244,7 @@ def test_a_graph_of_any_length_computes_what_graphs_of_one_length_do(config):
         return states, tape.gradient(loss, encoder.get_layer("token_embedding").trainable_weights[0].value)
 
     any_length = [tf.function(lambda rows, on=on: outputs(rows, on), input_signature=[spec]) for on in (False, True)]
-    for length, hidden in ((1, ()), (3, (0,)), (9, ()), (28, (27,)), (29, (3,)), (40, (39,)), (41, range(5))):
+    for length, hidden in ((1, ()), (9, ()), (28, (27,)), (29, (3,)), (41, range(5))):
         rows = {name: tf.constant(array) for name, array in rows_of(length, hidden).items()}
         found, expected = any_length[0](rows), outputs(rows, False)
         for one, other in zip(found, map(tf.convert_to_tensor, expected), strict=True):
@@ -358,27 +255,15 @@ def test_a_graph_of_any_length_computes_what_graphs_of_one_length_do(config):
 
 @pytest.mark.full
 @on("torch", "tensorflow")
-@both_kinds
 @pytest.mark.parametrize("format_name", ["onnx", "openvino", "litert"])
-def test_an_export_of_rows_gives_the_vectors(format_name, config, tokenizer, tmp_path):
-    check_rows_of_export(format_name, model_of(kbi.TextEmbedder, tokenizer, config), TEXTS, tmp_path)
+def test_an_export_of_rows_gives_the_vectors(format_name, tokenizer, tmp_path):
+    check_rows_of_export(format_name, model_of(kbi.TextEmbedder, tokenizer), TEXTS, tmp_path)
 
 
-LONG = 4096
-
-
-@pytest.fixture(params=["seeded", "first_block"])
-def long_encoder(request):
+@pytest.mark.parametrize("random_blocks", ["seeded", "first_block"])
+def test_a_step_has_no_array_that_grows_with_the_square_of_the_length(random_blocks):
     """Blocks of 32 queries with at most six blocks of keys, in two heads: a tenth of a row's whole square."""
-    sizes = {**SIZES, "hidden_size": 6, "num_heads": 2, "num_layers": 1, "max_length": LONG}
-    config = dataclasses.replace(CONFIG, **sizes, block_size=32, random_blocks=request.param)
-    return kbi.BigBirdEncoder(config)
-
-
-def long_rows():
-    return {name: array[:1] for name, array in rows_of(LONG).items()}
-
-
-@every_backend
-def test_a_step_has_no_array_that_grows_with_the_square_of_the_length(long_encoder):
-    check_step(long_encoder, long_rows(), LONG)
+    sizes = {**SIZES, "hidden_size": 6, "num_heads": 2, "num_layers": 1, "max_length": 4096}
+    config = dataclasses.replace(CONFIG, **sizes, block_size=32, random_blocks=random_blocks)
+    rows = {name: array[:1] for name, array in rows_of(4096).items()}
+    check_step(kbi.BigBirdEncoder(config), rows, 4096)

@@ -3,10 +3,9 @@
 import time
 
 import keras
-import numpy as np
 import pytest
 from made_fits import LABELS, TEXTS, build
-from tiers import every_backend, on
+from tiers import every_backend, full_on, on
 
 from keras_bert_impl.encoders import compiling
 
@@ -19,6 +18,7 @@ def impatient(monkeypatch):
 
 
 @every_backend
+@full_on("jax")
 def test_the_first_step_of_each_kind_is_announced_once(capsys):
     model = build(run_eagerly=False)
     for _ in range(2):
@@ -30,7 +30,8 @@ def test_the_first_step_of_each_kind_is_announced_once(capsys):
     assert lines == ([] if IS_TORCH else steps)
 
 
-@on("torch", "tensorflow")
+@pytest.mark.full
+@on("tensorflow")
 def test_verbose_0_is_silent(capsys):
     model = build(run_eagerly=False)
     model.fit(TEXTS, LABELS, verbose=0, validation_data=(TEXTS, LABELS))
@@ -39,21 +40,14 @@ def test_verbose_0_is_silent(capsys):
 
 
 def test_a_quick_step_is_not_announced(capsys, monkeypatch):
-    monkeypatch.setattr(compiling, "PATIENCE", 0.5)
+    monkeypatch.setattr(compiling, "PATIENCE", 0.1)
     step = compiling.announced(lambda value: value + 1, "training step", is_per_shape=True)
     assert step(1) == 2
-    time.sleep(0.6)
+    time.sleep(0.2)
     assert capsys.readouterr().out == ""
 
 
 def test_the_line_says_which_batches_are_compiled_again(capsys):
-    slow = compiling.announced(lambda: time.sleep(0.2), "training step", is_per_shape=True)
+    slow = compiling.announced(lambda: time.sleep(0.1), "training step", is_per_shape=True)
     slow()
     assert "batches of other lengths will be compiled when they come" in capsys.readouterr().out
-
-
-def test_positional_arguments_are_those_of_keras():
-    model = build()
-    rows = model.rows(TEXTS)
-    named = model.predict(rows, batch_size=7, verbose=0, steps=None)
-    assert np.array_equal(model.predict(rows, 7, 0, None), named)

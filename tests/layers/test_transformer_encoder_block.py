@@ -7,11 +7,10 @@ from tiers import every_backend
 
 from keras_bert_impl.layers import AttentionMask, MultiHeadSelfAttention, TransformerEncoderBlock
 
-pytestmark = every_backend
-
 VECTORS = np.random.default_rng(0).normal(size=(2, 5, 6)).astype("float32")
 
 
+@every_backend
 def test_block_has_the_routine_properties():
     check_layer(lambda dtype: TransformerEncoderBlock(3, 7, dtype=dtype), VECTORS)
 
@@ -20,7 +19,7 @@ def test_block_has_the_routine_properties():
 MODERN = {"norm_first": True, "use_bias": False, "gated": True}
 
 
-@pytest.mark.parametrize("options", [MODERN, {**MODERN, "normalizes_attention": False}, {"use_bias": False}], ids=str)
+@pytest.mark.parametrize("options", [MODERN, {**MODERN, "normalizes_attention": False}], ids=str)
 def test_block_of_other_parts_has_the_routine_properties(options):
     check_layer(lambda dtype: TransformerEncoderBlock(3, 7, dtype=dtype, **options), VECTORS)
 
@@ -83,12 +82,6 @@ def test_block_takes_another_attention_and_keeps_it_in_its_configuration():
     ]
 
 
-def test_outputs_are_normalised():
-    outputs = ops.convert_to_numpy(TransformerEncoderBlock(3, 7)(VECTORS))
-    np.testing.assert_allclose(outputs.mean(-1), 0, atol=1e-5)
-    np.testing.assert_allclose(outputs.std(-1), 1, atol=1e-4)
-
-
 def test_padding_does_not_change_other_outputs():
     block = TransformerEncoderBlock(3, 7)
     mask = AttentionMask()(np.array([[1, 1, 1, 0, 0]] * 2, "int32"))
@@ -116,8 +109,3 @@ def test_tokens_that_an_embedding_masks_are_not_attended_to(layer):
     whole, alone = model(ids), model(ids[:1, :3])
     np.testing.assert_allclose(ops.convert_to_numpy(whole)[:1, :3], ops.convert_to_numpy(alone), atol=1e-5)
     np.testing.assert_allclose(model.predict(ids, verbose=0), ops.convert_to_numpy(whole), atol=1e-5)
-
-
-def test_an_unknown_activation_is_refused_when_the_block_is_made():
-    with pytest.raises(ValueError, match="activation function identifier: 256"):
-        TransformerEncoderBlock(64, 4, 256)

@@ -1,8 +1,8 @@
 """Attention between blocks is the plain form with weights by how often a key is seen; random blocks are Google's."""
 
-import keras
 import numpy as np
 import pytest
+from gradients import outputs_and_gradient
 from keras import ops
 from tiers import every_backend, full_but, once
 
@@ -12,8 +12,12 @@ from keras_bert_impl.kernels.attention.random_blocks import OLD_LENGTHS, random_
 from keras_bert_impl.kernels.attention.sparse_blocks import SparseBlocks
 
 # Blocks of four tokens, one or two random ones: rows of more than 28 or 36 tokens.
-SEEDED, FIRST, NONE = (SparseBlocks(4, count, seed, 64) for count, seed in ((1, 3), (2, None), (0, 0)))
-every_layout = pytest.mark.parametrize("layout", [SEEDED, FIRST, NONE], ids=["seeded", "first_block", "none"])
+LAYOUTS = {
+    "seeded": SparseBlocks(4, 1, 3, 64),
+    "first_block": SparseBlocks(4, 2, None, 64),
+    "none": SparseBlocks(4, 0, 0, 64),
+}
+every_layout = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 
 
 def inputs_of(length, hidden=()):
@@ -25,17 +29,17 @@ def inputs_of(length, hidden=()):
 
 
 @every_backend
-@every_layout
+@pytest.mark.parametrize("name", full_but(LAYOUTS, "seeded", on=("tensorflow", "jax")))
 @pytest.mark.parametrize(
     ("length", "hidden"),
     full_but(
         [(37, ()), (40, range(34, 40)), (41, range(6)), (53, [3, 4, 5, 6, 7, 30]), (64, range(64))],
         (53, [3, 4, 5, 6, 7, 30]),
-        on=("jax",),
+        on=("tensorflow", "jax"),
     ),
 )
-def test_values_are_those_of_the_plain_form_and_padding_sees_nothing(layout, length, hidden):
-    inputs, real = inputs_of(length, hidden)
+def test_values_are_those_of_the_plain_form_and_padding_sees_nothing(name, length, hidden):
+    (inputs, real), layout = inputs_of(length, hidden), LAYOUTS[name]
     found, expected = (
         ops.convert_to_numpy(one) for one in (attend_sparsely(inputs, layout), by_ops(with_counts(inputs, layout)))
     )
@@ -43,7 +47,6 @@ def test_values_are_those_of_the_plain_form_and_padding_sees_nothing(layout, len
     assert np.isfinite(found).all() and not found[~real].any()
 
 
-@every_backend
 @every_layout
 def test_each_block_sees_its_own_blocks_and_those_twice_that_are_named_twice(layout):
     """Equal keys have equal shares; values that are one-hot in a width of the length show them."""
@@ -63,36 +66,19 @@ def test_each_block_sees_its_own_blocks_and_those_twice_that_are_named_twice(lay
             np.testing.assert_allclose(shares[0, query, head], counts / counts.sum(), atol=1e-6)
 
 
-class Attend(keras.layers.Layer):
-    """Attention over projected vectors by one of two forms."""
-
-    def __init__(self, form, **kwargs):
-        super().__init__(**kwargs)
-        self.form = form
-
-    def build(self, shape):
-        self.kernel = self.add_weight(name="kernel", shape=(shape[-1], 3 * shape[-1]))
-
-    def call(self, vectors):
-        return self.form(AttentionInputs(*ops.split(ops.matmul(vectors, self.kernel), 3, axis=-1), 3))
-
-
-@every_backend
 @every_layout
 def test_gradients_are_those_of_the_plain_form(layout):
-    random = np.random.default_rng(0)
-    vectors, target, kernel = (random.normal(size=shape) for shape in ((2, 41, 6), (2, 41, 6), (6, 18)))
-    steps = []
-    for form in (attend_sparsely, lambda inputs, layout: by_ops(with_counts(inputs, layout))):
-        inputs = keras.Input(batch_shape=(2, 41, 6))
-        layer = Attend(lambda attended, form=form: form(attended, layout))
-        model = keras.Model(inputs, layer(inputs))
-        layer.kernel.assign(kernel)
-        model.compile(optimizer=keras.optimizers.SGD(1.0), loss="mse")
-        model.train_on_batch(vectors, target)
-        steps.append(ops.convert_to_numpy(layer.kernel))
-    assert np.abs(steps[0] - kernel).max() > 1e-3
-    np.testing.assert_allclose(*steps, atol=1e-5)
+    fused = np.random.default_rng(0).normal(size=(2, 41, 18)).astype("float32")
+
+    def gradient(form):
+        def attended(fused):
+            return form(AttentionInputs(*ops.split(fused, 3, axis=-1), 3), layout)
+
+        return outputs_and_gradient(attended, fused)[1]
+
+    found, expected = map(gradient, (attend_sparsely, lambda inputs, layout: by_ops(with_counts(inputs, layout))))
+    assert np.abs(expected).max() > 1e-3
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def of_transformers(seed, heads, length, size, count, max_length=4096):
@@ -116,8 +102,8 @@ def of_transformers(seed, heads, length, size, count, max_length=4096):
 @pytest.mark.parametrize(
     ("length", "size", "count"),
     [
-        *((length, 64, 3) for length in (768, 1024, 1088, 2112, 3072, 4032, 4096, 8192)),
-        *((4096, 16, 3), (3072, 48, 2), (4096, 128, 3), (1024, 64, 5), (128, 16, 1), (960, 32, 4)),
+        *((length, 64, 3) for length in (768, 1024, 1088, 3072, 4096, 8192)),
+        *((4096, 16, 3), (3072, 48, 2), (1024, 64, 5), (960, 32, 4)),
     ],
 )
 @pytest.mark.parametrize("seed", [0, 11])

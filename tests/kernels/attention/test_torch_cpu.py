@@ -16,7 +16,7 @@ pytestmark = on("torch")
 
 
 @pytest.mark.parametrize("masking", ["keys", "sequences", None])
-@pytest.mark.parametrize("scores", [1, 2 * 3 * 7 * 7, 1 << 20])  # parts of one row, of two, of all five
+@pytest.mark.parametrize("scores", [1, 2 * 3 * 7 * 7])  # parts of one row, of two
 @pytest.mark.parametrize("dtype, limit", [("float32", 1e-6), ("bfloat16", 2e-2)])
 def test_parts_give_what_the_plain_form_gives(masking, scores, dtype, limit, monkeypatch):
     monkeypatch.setattr(torch_cpu, "SCORES", scores)

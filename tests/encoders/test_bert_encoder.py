@@ -59,12 +59,6 @@ def test_a_trained_checkpoint_gives_the_vectors_that_transformers_gives():
     np.testing.assert_allclose(ours[tokens], theirs[tokens], atol=1e-5)
 
 
-def test_a_row_longer_than_the_position_table_is_refused(small_config):
-    rows = {name: np.ones((1, 12), "int32") for name in ("token_ids", "segment_ids", "padding_mask")}
-    with pytest.raises(ValueError, match=r"12 tokens .* max_length 11"):
-        BertEncoder(small_config)(rows)
-
-
 def test_rematerialized_blocks_keep_no_attention(small_config):
     with pytest.raises(ValueError, match="return_attention needs the probabilities"):
         BertEncoder(small_config, rematerialize=True, return_attention=True)

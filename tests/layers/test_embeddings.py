@@ -29,12 +29,6 @@ def test_explicit_positions_pick_their_rows():
     np.testing.assert_array_equal(picked, ops.convert_to_numpy(layer.table)[positions])
 
 
-def test_position_embedding_survives_its_configuration():
-    layer = PositionEmbedding(7, "zeros")
-    copy = PositionEmbedding.from_config(layer.get_config())
-    np.testing.assert_array_equal(ops.convert_to_numpy(copy(VECTORS)), np.zeros((5, 3)))
-
-
 def test_a_row_longer_than_the_table_is_refused_with_both_lengths():
     with pytest.raises(ValueError, match=r"5 tokens .* max_length 4"):
         PositionEmbedding(4)(VECTORS)

@@ -35,13 +35,6 @@ def built(config):
     return encoder_of(config)(config)
 
 
-def test_segments_have_no_influence_on_a_distilbert(small_batch):
-    rows, encoder = rows_for(CONFIGS["DistilBert"], small_batch), built(CONFIGS["DistilBert"])
-    other = {**rows, "segment_ids": 1 - rows["segment_ids"]}
-    first, second = (encoder.predict_on_batch(inputs)["sequence_output"] for inputs in (rows, other))
-    np.testing.assert_array_equal(first, second)
-
-
 @every_backend
 @with_first(FAMILIES, on=("tensorflow", "jax"))
 def test_every_hidden_state_and_attention_is_that_of_transformers(config, small_batch, tmp_path):

@@ -5,7 +5,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import warnings
 
 import keras
 import pytest
@@ -105,14 +104,3 @@ def test_the_page_shows_a_wrong_kernel_and_says_which_attention_was_chosen_and_w
     text = "\n".join(accelerator.page({"devices": [{}], "checks": [checks], "host": [], "state": [STATE]}))
     assert "WRONG" in text and "attention, dropout  1.00e-03 (0.02) right  by_ops\n" in text
     assert text.endswith(f"warnings\n  {refused}")
-
-
-def test_warnings_of_a_part_are_among_its_figures(accelerator, monkeypatch, capsys):
-    def part(options):
-        warnings.warn("Attention keeps its probabilities in memory", stacklevel=1)
-        return {"difference": 0}
-
-    monkeypatch.setitem(accelerator.PARTS, "checks", part)
-    accelerator.run_part("checks", {}, {"distribution": "single", "devices": None})
-    printed = json.loads(capsys.readouterr().out.removeprefix("FOUND "))
-    assert printed == {"difference": 0, "warnings": ["Attention keeps its probabilities in memory"]}

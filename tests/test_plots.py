@@ -119,7 +119,7 @@ def test_attention_is_that_of_the_model_and_its_tokens_are_named(classifier):
 
 
 @every_backend
-@full_on("jax")
+@full_on("jax", "tensorflow")
 def test_contributions_are_the_slopes_along_each_token(classifier, monkeypatch):
     """Gradient x input is how an output changes as the token's vector is stretched."""
     values, tokens, name = kbi.plots.contributions_of(classifier, TEXT)

@@ -180,12 +180,6 @@ def test_a_folder_that_is_a_link_is_not_written_through(tmp_path):
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
-def test_a_refused_save_leaves_no_directory_behind(tmp_path):
-    with pytest.raises(ValueError), atomic_directory.replaced_together(tmp_path / "new", lambda new: ()):
-        raise ValueError
-    assert not (tmp_path / "new").exists()
-
-
 @pytest.mark.parametrize("mask", [0o022, 0o077])
 def test_files_have_the_permissions_that_the_user_s_files_have(mask, small_config, tmp_path):
     before = os.umask(mask)

@@ -68,14 +68,6 @@ def test_variables_have_googles_names_and_shapes(pretrainer, tmp_path):
         assert set(shapes) == {name for name in theirs if "adam" not in name and name != "global_step"}
 
 
-def test_a_classifier_of_run_classifier_is_read(config, tmp_path):
-    model = kbi.TextClassifier(kbi.BertEncoder(config), 3)
-    google.save(model, tmp_path)
-    loaded = kbi.TextClassifier.from_pretrained(tmp_path)
-    assert loaded.num_classes == 3
-    assert_equal_weights(loaded, model)
-
-
 def test_exact_gelu_is_refused_before_anything_is_written(small_config, tmp_path):
     with pytest.raises(ValueError, match=r"Set activation='gelu_tanh' to accept"):
         google.save(kbi.BertEncoder(small_config), tmp_path / "new")

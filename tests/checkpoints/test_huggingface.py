@@ -174,15 +174,6 @@ def test_half_precision_is_read_exactly(dtype, small_config, tmp_path):
     np.testing.assert_array_equal(table, model.embeddings.word_embeddings.weight.detach().float().numpy())
 
 
-def test_the_masked_lm_bias_of_transformers_is_found(small_config, tmp_path):
-    # It is tied to cls.predictions.decoder.bias; transformers stores one of the two.
-    model = random_model("BertForMaskedLM", small_config, tmp_path)
-    head = MaskedLM(BertEncoder(small_config))
-    checkpoints.load(head, checkpoints.open_checkpoint(tmp_path))
-    bias = head.get_layer("masked_lm_head").output_bias
-    np.testing.assert_array_equal(np.array(bias), model.cls.predictions.bias.detach().numpy())
-
-
 def test_a_vocabulary_that_is_longer_or_lost_words_is_noticed(checkpoint):
     write_vocabulary(checkpoint / "vocab.txt", SPECIAL_TOKENS)
     with pytest.warns(UserWarning, match="only 5 words"):

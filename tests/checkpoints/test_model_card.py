@@ -49,13 +49,18 @@ def program(card, library):
     return found and found[1]
 
 
+def printed(card, library, capsys):
+    """What the program of a card in a library prints."""
+    exec(compile(program(card, library), library, "exec"), {})
+    return capsys.readouterr().out.strip()
+
+
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_programs_of_a_card_run_as_they_stand(saved, kind, capsys):
     pytest.importorskip("transformers")
     card = saved(kind)
     for library in ("keras_bert_impl", "sentence-transformers" if kind == "TextEmbedder" else "transformers"):
-        exec(compile(program(card, library), f"{kind} in {library}", "exec"), {})
-        assert capsys.readouterr().out.strip() not in ("", "None")
+        assert printed(card, library, capsys) not in ("", "None")
 
 
 FAMILIES = {
@@ -77,25 +82,21 @@ def test_the_programs_run_for_each_family_and_its_tokenizers(tmp_path, small_tok
     kbi.TextClassifier(build_encoder(config), 2, tokenizer).save_pretrained(tmp_path)
     monkeypatch.chdir(tmp_path)
     for library in ("keras_bert_impl", "transformers"):
-        text = program((tmp_path / "README.md").read_text(encoding="utf-8"), library)
-        exec(compile(text, f"{family} in {library}", "exec"), {})
-        assert capsys.readouterr().out.strip()
+        assert printed((tmp_path / "README.md").read_text(encoding="utf-8"), library, capsys)
 
 
 @pytest.mark.parametrize("kind", ["MaskedLM", "BertEncoder"])
 def test_without_a_tokenizer_the_programs_take_ids(saved, kind, capsys):
     card = saved(kind, None)
     for library in ("keras_bert_impl", "transformers"):
-        exec(compile(program(card, library), f"{kind} in {library}", "exec"), {})
-        assert "1, 3, 15" in capsys.readouterr().out
+        assert "1, 3, 15" in printed(card, library, capsys)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", ["TextClassifier", "BertEncoder", "TextEmbedder"])
 def test_the_program_of_a_card_runs_in_keras_hub(saved, kind, capsys):
     pytest.importorskip("keras_hub")
-    exec(compile(program(saved(kind), "KerasHub"), kind, "exec"), {})
-    assert "token_embedding" in capsys.readouterr().out
+    assert "token_embedding" in printed(saved(kind), "KerasHub", capsys)
 
 
 def test_a_card_offers_keras_hub_only_what_it_reads(saved):

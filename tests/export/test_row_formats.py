@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import WORDS, revealing_config
 from every_model import MODELS
+from families import CONFIGS, encoder_of
 from made_exports import make, with_large_weights
 from tiers import full_but, on
 
@@ -82,17 +83,7 @@ def test_litert_gives_the_models_outputs_for_rows_of_any_size(kind, tmp_path):
         check_example(tmp_path / "litert")
 
 
-PAD_ID = WORDS.index("[PAD]")
-OTHERS = {
-    "distilbert": lambda count, sizes: kbi.DistilBertEncoder(kbi.DistilBertConfig(count, **sizes)),
-    "electra": lambda count, sizes: kbi.ElectraEncoder(kbi.ElectraConfig(count, embedding_size=9, **sizes)),
-    "roberta": lambda count, sizes: kbi.RobertaEncoder(kbi.RobertaConfig(count, pad_id=PAD_ID, **sizes)),
-    "albert": lambda count, sizes: kbi.AlbertEncoder(
-        kbi.AlbertConfig(count, embedding_size=9, **{**sizes, "num_layers": 3})
-    ),
-    "ernie": lambda count, sizes: kbi.ErnieEncoder(kbi.ErnieConfig(count, has_task_embedding=True, **sizes)),
-    "bfloat16": lambda count, sizes: kbi.BertEncoder(kbi.BertConfig(count, **sizes), dtype="bfloat16"),
-}
+OTHERS = ("DistilBert", "Electra", "Roberta", "Albert", "Ernie", "bfloat16")
 
 
 @pytest.mark.full
@@ -101,8 +92,10 @@ OTHERS = {
 def test_other_encoders_are_exported_in_float32(family, tmp_path):
     export = export_onnx if BACKEND == "torch" else export_litert
     tokenizer = kbi.WordPieceTokenizer(WORDS)
-    sizes = {"hidden_size": 15, "num_layers": 1, "num_heads": 3, "intermediate_size": 21, "max_length": 13}
-    encoder = OTHERS[family](len(WORDS), sizes)
+    config = CONFIGS.get(family, CONFIGS["Bert"])
+    fields = {"vocabulary_size": len(WORDS), "max_length": 13, "pad_id": tokenizer.pad_id}
+    config = config.__class__(**{**vars(config), **fields})
+    encoder = encoder_of(config)(config, dtype="bfloat16" if family == "bfloat16" else None)
     model = with_large_weights(kbi.TextClassifier(encoder, 3, tokenizer))
     export(model, tmp_path / "served")
     assert opened.description_of(tmp_path / "served")["largest_difference"] < 1e-5

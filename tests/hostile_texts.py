@@ -1,13 +1,14 @@
 # ruff: noqa: RUF001
 """Texts on which BERT tokenizers are known to disagree, and vocabularies that reveal the disagreement."""
 
+import functools
 import random
 import sys
 import unicodedata
 
-from google_tokenization import basic_tokenize
+from google_tokenization import basic_tokenize, google_ids
 
-from keras_bert_impl.text.tokenizers import google_characters
+from keras_bert_impl.text.tokenizers import WordPieceTokenizer, google_characters
 from keras_bert_impl.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
 HOSTILE_TEXTS = [
@@ -35,8 +36,8 @@ HOSTILE_TEXTS = [
     "İ" * 150,
     "한" * 66 + " " + "한" * 67,
     "é" * 23 + "a" * 178 + "." + "ж" * 150,
-    "a b" * 33_333 + "é",
-    "ab" * 50_000,
+    "a b" * 3_333 + "é",
+    "ab" * 5_000,
 ]
 
 
@@ -71,3 +72,16 @@ def revealing_vocabulary(texts: list[str], lowercase: bool) -> list[str]:
     words = {word for text in texts for word in basic_tokenize(text, lowercase)}
     letters = sorted(set("".join(words)))
     return [*SPECIAL_TOKENS, *letters, *(f"##{letter}" for letter in letters)]
+
+
+@functools.cache
+def against_google(step: int, lowercase: bool):
+    """Texts with every `step`-th code point, a tokenizer that knows all of their characters, and Google's ids."""
+    lines = ["a\nb", "\n", " a  b ", "\0", "é\nΑΣ\nb \0"]
+    texts = [*HOSTILE_TEXTS, *mixed_texts(150), *letters_between(step), *lines]
+    tokenizer = WordPieceTokenizer(revealing_vocabulary(texts, lowercase), lowercase)
+    return texts, tokenizer, google_ids(texts, tokenizer)
+
+
+# The second step takes every code point.
+STEPS = (499, 1)

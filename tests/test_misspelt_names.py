@@ -16,18 +16,13 @@ pytestmark = once
 FOUND = "found text, label"
 FINETUNE = "finetune --data rows --model bert --output out --epochs 1"
 TABLES = FINETUNE.replace("rows", "tables")
-PREPARE = "prepare-data --input rows/train.jsonl --output out"
 CASES = {
-    f"{PREPARE} --text_field body": 'no text in the field "body"; the row has text, label',
     "prepare-data --input nothing --output out": "No text file at nothing: give a file, a folder",
     "prepare-data --output out --config nothing": "nothing is neither a file nor a recipe of the package; its",
-    f"{FINETUNE} --task text_clasification": "no task 'text_clasification': give one of text_classification, text_regr",
-    f"{FINETUNE} --text_column body --bad_rows skip": f"no 'body', {FOUND}",
     f"{TABLES} --label_column class": f"no column 'class', {FOUND}",
     f'{FINETUNE} --class_weights {{"c":2}}': "'c', which is not one of the classes a, b",
     "fill-mask --model nothing --text [MASK]": "nothing is neither a directory nor a published name",
     "fill-mask --model classes --text [MASK]": "which is for classify or embed, not for fill_mask",
-    "fill-mask --model bret-base-uncased --text [MASK]": "Did you mean bert-base-uncased?",
     "predict --model classes --input tables/train.csv --text_column body": f"no column 'body', {FOUND}",
     "compare-exports --exports classes": "classes holds no export",
 }

@@ -5,10 +5,10 @@ import math
 import keras
 import numpy as np
 import pytest
-from conftest import QUICK_STEPS, WORDS
+from conftest import QUICK_STEPS, WORDS, revealing_config
+from tiers import full_but
 
 import keras_bert_impl as kbi
-from keras_bert_impl.preprocessing import batch_sources
 from keras_bert_impl.preprocessing.batch_sources import source_of_loader
 from keras_bert_impl.preprocessing.other_libraries import received
 from keras_bert_impl.preprocessing.row_maker import RowMaker
@@ -22,16 +22,7 @@ WEIGHTS = [1.0, 2.0, 0.5, 1.0, 3.0]
 
 
 def make_classifier(tokenizer, **arguments):
-    config = kbi.BertConfig(
-        29,
-        hidden_size=6,
-        num_layers=1,
-        num_heads=2,
-        intermediate_size=7,
-        max_length=16,
-        hidden_dropout_rate=0.0,
-        attention_dropout_rate=0.0,
-    )
+    config = revealing_config(tokenizer, max_length=16)
     model = kbi.TextClassifier(kbi.BertEncoder(config), 3, tokenizer, class_names=CLASSES, **arguments)
     model.compile(optimizer="sgd", loss=model.loss, **QUICK_STEPS)
     return model
@@ -77,10 +68,7 @@ def rows_of(*columns):
 
 # The data in each form, and what they are in lists.
 FORMS = {
-    "loader of numbers": (lambda: loader(rows_of(TEXTS, NUMBERS)), TEXTS, NUMBERS, None),
-    "loader of names": (lambda: loader(rows_of(TEXTS, NAMES)), TEXTS, NUMBERS, None),
     "loader with weights": (lambda: loader(rows_of(TEXTS, NUMBERS, WEIGHTS)), TEXTS, NUMBERS, WEIGHTS),
-    "loader of pairs": (lambda: loader(rows_of(rows_of(TEXTS, SECOND), NUMBERS)), (TEXTS, SECOND), NUMBERS, None),
     "loader of pairs and names": (lambda: loader(rows_of(rows_of(TEXTS, SECOND), NAMES)), (TEXTS, SECOND), NAMES, None),
     "loader of dicts": (
         lambda: loader([{"text": text, "label": number} for text, number in rows_of(TEXTS, NUMBERS)]),
@@ -90,34 +78,33 @@ FORMS = {
         lambda: loader([{"text": a, "text_pair": b, "labels": n} for a, b, n in rows_of(TEXTS, SECOND, NAMES)]),
         *((TEXTS, SECOND), NAMES, None),
     ),
-    "loader that collates": (
-        lambda: loader(rows_of(TEXTS, NAMES), collate_fn=lambda rows: [list(part) for part in zip(*rows, strict=True)]),
-        *(TEXTS, NUMBERS, None),
-    ),
     "loader that collates pairs": (
         lambda: loader(
             rows_of(TEXTS, SECOND, NUMBERS), collate_fn=lambda rows: ([row[:2] for row in rows], [r[2] for r in rows])
         ),
         *((TEXTS, SECOND), NUMBERS, None),
     ),
-    "tf.data of names": (lambda: dataset((TEXTS, NAMES)), TEXTS, NUMBERS, None),
     "tf.data of names and weights": (lambda: dataset((TEXTS, NAMES, WEIGHTS)), TEXTS, NUMBERS, WEIGHTS),
     "tf.data of pairs and names": (lambda: dataset(((TEXTS, SECOND), NAMES)), (TEXTS, SECOND), NUMBERS, None),
-    "tf.data of dicts": (lambda: dataset({"label": NUMBERS, "text": TEXTS}), TEXTS, NUMBERS, None),
     "tf.data of dicts and labels": (lambda: dataset(({"text": TEXTS}, NUMBERS)), TEXTS, NUMBERS, None),
 }
-form = pytest.mark.parametrize(("make", "texts", "labels", "weights"), FORMS.values(), ids=FORMS)
 
 
-@form
-def test_batches_are_evaluated_and_trained_on_as_lists_are(make, texts, labels, weights, classifier):
-    expected = loss_of(classifier, texts, labels, sample_weight=weights, batch_size=2)
-    np.testing.assert_allclose(loss_of(classifier, make()), expected, rtol=1e-5)
+QUICK = (
+    "loader with weights",
+    "loader of dicts of pairs",
+    "tf.data of names and weights",
+    "tf.data of pairs and names",
+)
+
+
+@pytest.mark.parametrize("form", full_but(FORMS, *QUICK))
+def test_batches_are_evaluated_and_trained_on_as_lists_are(form, classifier):
+    make, texts, labels, weights = FORMS[form]
     history = classifier.fit(make(), validation_data=make(), epochs=2, verbose=0).history
     assert int(classifier.optimizer.iterations) == 2 * 3
-    np.testing.assert_allclose(
-        history["val_loss"][-1], loss_of(classifier, texts, labels, sample_weight=weights, batch_size=2), rtol=1e-5
-    )
+    expected = loss_of(classifier, texts, labels, sample_weight=weights, batch_size=2)
+    np.testing.assert_allclose([history["val_loss"][-1], loss_of(classifier, make())], expected, rtol=1e-5)
 
 
 def test_a_loader_predicts_in_its_order_and_ignores_labels(model):
@@ -126,12 +113,6 @@ def test_a_loader_predicts_in_its_order_and_ignores_labels(model):
         np.testing.assert_allclose(model.predict(loader(examples), verbose=0), expected, atol=1e-5)
     pairs = model.predict(loader(rows_of(TEXTS, SECOND)), verbose=0)
     np.testing.assert_allclose(pairs, model.predict((TEXTS, SECOND), verbose=0), atol=1e-5)
-
-
-def test_the_dataset_of_a_hub_goes_through_a_loader(model):
-    datasets = pytest.importorskip("datasets")
-    rows = datasets.Dataset.from_dict({"text": TEXTS, "label": NUMBERS})
-    np.testing.assert_allclose(loss_of(model, loader(rows)), loss_of(model, TEXTS, NUMBERS, batch_size=2), rtol=1e-5)
 
 
 def test_a_loader_of_ids_is_left_to_keras(model):
@@ -154,6 +135,7 @@ def test_a_loader_shuffles_anew_in_each_epoch(model, monkeypatch):
     assert len(set(seen)) >= 4 and all(sorted(batch) == sorted(text for text, _ in examples) for batch in seen)
 
 
+@pytest.mark.full
 def test_an_endless_loader_trains_for_the_steps_asked_for(model):
     data = pytest.importorskip("torch").utils.data
 
@@ -191,6 +173,7 @@ def test_lists_within_the_examples_of_a_loader_are_lists_for_each_row(small_toke
     np.testing.assert_allclose(found, loss_of(several, TEXTS, names, batch_size=2), rtol=1e-5)
 
 
+@pytest.mark.full
 def test_several_classes_a_text_may_be_a_ragged_tensor(small_tokenizer):
     tf = pytest.importorskip("tensorflow")
     several = make_classifier(small_tokenizer, multi_label=True)
@@ -226,7 +209,6 @@ def test_two_columns_are_pairs_for_a_model_without_classes(small_tokenizer):
     "columns",
     [
         {"text": TEXTS, "label": NUMBERS, "text_b": SECOND},
-        {"text": TEXTS, "label": NUMBERS, "labels": NUMBERS},
         {"text_pair": TEXTS, "label": NUMBERS},
     ],
 )
@@ -248,18 +230,12 @@ def test_the_choices_of_a_loader_are_those_of_each_text(small_tokenizer):
     np.testing.assert_allclose(found, loss_of(model, (texts, endings), [1, 1]), rtol=1e-5)
 
 
-def test_batches_of_texts_are_recognised():
-    assert batch_sources.is_text_batch((TEXTS, NUMBERS)) and batch_sources.is_text_batch([[tuple(TEXTS)], NUMBERS])
-    assert not batch_sources.is_text_batch({"token_ids": np.zeros((2, 3)), "text": TEXTS})
-    assert not batch_sources.is_text_batch(None) and not batch_sources.is_text_batch(np.zeros(3))
-
-
 class Reviews(keras.utils.PyDataset):
-    """Keras' own form of a dataset, with batches of texts in a list or an array."""
+    """Keras' own form of a dataset, with batches of texts in an array."""
 
-    def __init__(self, as_array):
+    def __init__(self):
         super().__init__()
-        self.texts, self.ends = np.array(TEXTS) if as_array else TEXTS, 0
+        self.texts, self.ends = np.array(TEXTS), 0
 
     def __len__(self):
         return 3
@@ -272,16 +248,13 @@ class Reviews(keras.utils.PyDataset):
         self.ends += 1
 
 
-@pytest.mark.parametrize("as_array", [True, False])
-def test_a_py_dataset_of_texts_is_read_as_lists_are(as_array, classifier):
-    expected = loss_of(classifier, TEXTS, NUMBERS)
-    assert classifier.evaluate(Reviews(as_array), verbose=0, return_dict=True)["loss"] == pytest.approx(expected)
-    reviews = Reviews(as_array)
-    history = classifier.fit(reviews, epochs=3, validation_data=Reviews(as_array), verbose=0).history
+def test_a_py_dataset_of_texts_is_read_as_lists_are(classifier):
+    reviews = Reviews()
+    history = classifier.fit(reviews, epochs=3, validation_data=Reviews(), verbose=0).history
     assert len(history["val_loss"]) == 3 and reviews.ends >= 2
-    np.testing.assert_allclose(
-        classifier.predict(TextsAlone(as_array), verbose=0), classifier.predict(TEXTS, verbose=0), atol=1e-6
-    )
+    assert history["val_loss"][-1] == pytest.approx(loss_of(classifier, TEXTS, NUMBERS))
+    found = classifier.predict(TextsAlone(), verbose=0)
+    np.testing.assert_allclose(found, classifier.predict(TEXTS, verbose=0), atol=1e-6)
 
 
 class TextsAlone(Reviews):

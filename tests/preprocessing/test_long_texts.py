@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import revealing_config
+from tiers import full_but
 
 import keras_bert_impl as kbi
 from keras_bert_impl.preprocessing.long_texts import head_and_tail
@@ -88,18 +89,18 @@ def figures_of_texts(model, texts, labels, weights=None):
 TEXTS = [LONG, SHORT, "a red dog", f"{LONG} {LONG}", "it is good"]
 
 
-@pytest.mark.parametrize("weights", [None, [1.0, 2.0, 0.5, 3.0, 0.0]])
 @pytest.mark.parametrize(
-    ("kind", "arguments", "labels"),
-    [(kbi.TextClassifier, (3,), [0, 1, 2, 1, 0]), (kbi.TextRegressor, (), [0.5, -1.0, 2.0, 0.0, 1.0])],
+    ("kind", "arguments", "labels", "weights"),
+    [
+        (kbi.TextClassifier, (3,), [0, 1, 2, 1, 0], None),
+        (kbi.TextRegressor, (), [0.5, -1.0, 2.0, 0.0, 1.0], [1.0, 2.0, 0.5, 3.0, 0.0]),
+    ],
 )
 def test_evaluation_and_validation_are_of_texts_and_not_of_windows(build, kind, arguments, labels, weights):
     model = build(kind, *arguments, long_texts="windows")
     labels = np.array(labels)
     expected = figures_of_texts(model, TEXTS, labels, weights)
     given = None if weights is None else np.array(weights)
-    found = model.evaluate(TEXTS, labels, sample_weight=given, verbose=0)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
     named = model.evaluate(TEXTS, labels, sample_weight=given, batch_size=2, verbose=0, return_dict=True)
     np.testing.assert_allclose([named.pop("loss"), *named.values()], expected, rtol=1e-5)
     validation = (TEXTS, labels) if weights is None else (TEXTS, labels, given)
@@ -109,10 +110,12 @@ def test_evaluation_and_validation_are_of_texts_and_not_of_windows(build, kind, 
     np.testing.assert_allclose([found.pop("val_loss"), *found.values()], expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("weights", [None, [1.0, 2.0, 0.5, 3.0]])
 @pytest.mark.parametrize(
-    ("kind", "arguments", "labels"),
-    [(kbi.TextClassifier, (3,), [0, 1, 2, 1]), (kbi.TextRegressor, (), [0.5, -1.0, 2.0, 0.0])],
+    ("kind", "arguments", "labels", "weights"),
+    [
+        (kbi.TextClassifier, (3,), [0, 1, 2, 1], [1.0, 2.0, 0.5, 3.0]),
+        (kbi.TextRegressor, (), [0.5, -1.0, 2.0, 0.0], None),
+    ],
 )
 def test_the_loss_of_training_is_of_texts_too(build, kind, arguments, labels, weights):
     """Of texts whose windows are all the same, so that the mean of their losses is the loss of their mean."""
@@ -184,7 +187,7 @@ def dataset(*columns, batch_size=2):
 LABELS = [0, 1, 2, 1, 0]
 
 
-@pytest.mark.parametrize("make", [loader, dataset])
+@pytest.mark.parametrize("make", full_but([loader, dataset], loader))
 def test_texts_of_a_dataset_are_evaluated_and_predicted_as_those_in_memory(build, make):
     model = build(kbi.TextClassifier, 3, long_texts="windows")
     expected = model.predict(TEXTS, verbose=0)
@@ -201,7 +204,7 @@ def test_texts_of_a_dataset_are_evaluated_and_predicted_as_those_in_memory(build
     np.testing.assert_allclose([history["val_loss"][0], history["val_accuracy"][0]], figures, rtol=1e-5)
 
 
-@pytest.mark.parametrize("make", [loader, dataset])
+@pytest.mark.parametrize("make", full_but([loader, dataset], loader))
 def test_a_dataset_is_trained_on_as_a_stream_of_windows(build, make):
     """A step has as many windows as the batches have texts, and the loss of each batch is that of its texts in memory;
     each counts as its windows."""
@@ -222,22 +225,13 @@ def test_a_dataset_is_trained_on_as_a_stream_of_windows(build, make):
         assert len(sizes) == 7 and found == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.full
 def test_windows_of_an_endless_dataset_are_trained_on_step_by_step(build):
     model = build(kbi.TextClassifier, 3, long_texts="windows")
     endless = dataset(TEXTS, LABELS).repeat()
     history = model.fit(endless, steps_per_epoch=4, epochs=2, validation_data=endless, validation_steps=2, verbose=0)
     assert len(history.history["val_loss"]) == 2
     assert len(model.predict(endless.map(lambda text, label: text), steps=3, verbose=0)) == 5
-
-
-def test_pairs_of_a_dataset_are_cut(build):
-    model, cut = build(kbi.TextClassifier, 3, long_texts="windows"), build(kbi.TextClassifier, 3)
-    pairs = loader(list(zip(TEXTS, TEXTS[::-1], strict=True)), LABELS)
-    for one in (model, cut):
-        one.optimizer.learning_rate = 0.0
-    with pytest.warns(UserWarning, match="texts have more than 10 tokens"):
-        found, expected = (one.evaluate(pairs, verbose=0) for one in (model, cut))
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_vectors_of_a_dataset_are_those_of_its_texts(build):

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from conftest import QUICK_STEPS
+from conftest import QUICK_STEPS, revealing_config
 from sklearn.utils.class_weight import compute_sample_weight
 
 import keras_bert_impl as kbi
@@ -17,16 +17,7 @@ NAMES = ["bad", "good", "neither"]
 
 @pytest.fixture
 def make(small_tokenizer):
-    config = kbi.BertConfig(
-        29,
-        hidden_size=6,
-        num_layers=1,
-        num_heads=2,
-        intermediate_size=7,
-        max_length=16,
-        hidden_dropout_rate=0.0,
-        attention_dropout_rate=0.0,
-    )
+    config = revealing_config(small_tokenizer, max_length=16)
 
     def build(kind, *arguments, **more):
         model = kind(kbi.BertEncoder(config), *arguments, tokenizer=small_tokenizer, **more)
@@ -59,12 +50,12 @@ def test_the_last_texts_are_for_validation_as_keras_splits_arrays(model):
     np.testing.assert_allclose(losses["texts"][1], expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("share", [0.2, 0.4, 0.5, 0.7])
+@pytest.mark.parametrize("share", [0.4, 0.7])
 def test_every_row_is_in_one_part_and_none_in_both(share):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"label": LABELS}, index=[9, 8, 7, 6, 5])
     parts = ((tuple(TEXTS), TEXTS), {"a": np.arange(5)}, frame)
-    (train, test), kept = split_rows(parts, share), {0.2: 4, 0.4: 3, 0.5: 2, 0.7: 1}[share]
+    (train, test), kept = split_rows(parts, share), {0.4: 3, 0.7: 1}[share]
     for part, rows in ((train, slice(kept)), (test, slice(kept, None))):
         (first, second), labels, weights = part
         assert list(first) == second == TEXTS[rows] and labels["a"].tolist() == list(range(5))[rows]
@@ -75,24 +66,15 @@ def test_pairs_and_unlabelled_texts_are_split(make, model):
     history = model.fit((TEXTS, SECOND), LABELS, validation_split=0.4, verbose=0).history
     expected = loss_of(model, (TEXTS[3:], SECOND[3:]), LABELS[3:])
     np.testing.assert_allclose(history["val_loss"], [expected], rtol=1e-5)
-    pairs = list(zip(TEXTS, SECOND, strict=True))
-    history = model.fit(pairs, LABELS, validation_split=0.4, verbose=0).history
-    np.testing.assert_allclose(history["val_loss"], [loss_of(model, pairs[3:], LABELS[3:])], rtol=1e-5)
     lm = make(kbi.MaskedLM)
     history = lm.fit(TEXTS, validation_split=0.4, verbose=0).history
     np.testing.assert_allclose(history["val_loss"], [loss_of(lm, TEXTS[3:])], rtol=1e-5)
-
-
-def test_validation_data_goes_before_validation_split(model):
-    history = model.fit(TEXTS, LABELS, validation_split=0.4, validation_data=(TEXTS[:2], LABELS[:2]), verbose=0).history
-    np.testing.assert_allclose(history["val_loss"], [loss_of(model, TEXTS[:2], LABELS[:2])], rtol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"validation_split": 0.9, "y": LABELS[:2], "x": TEXTS[:2]}, "of 2 texts leaves none for training or for val"),
-        ({"validation_split": 1.5}, "validation_split=1.5 of 5 texts leaves none"),
         ({"validation_split": 0.5, "y": LABELS[:4]}, "labels have shape"),
     ],
 )
@@ -102,7 +84,7 @@ def test_a_split_that_cannot_be_made_is_refused(arguments, message, model):
         model.fit(**arguments, verbose=0)
 
 
-@pytest.mark.parametrize("keys", [NAMES, [0, 1, 2], [np.int64(0), "good", 2]], ids=["names", "numbers", "both"])
+@pytest.mark.parametrize("keys", [NAMES, [np.int64(0), "good", 2]], ids=["names", "both"])
 def test_the_weight_of_a_class_is_that_of_its_texts(keys, model):
     class_weight = dict(zip(keys, [0.5, 2.0, 3.0], strict=True))
     weights = [2.0, 0.5, 2.0, 0.5, 3.0]
@@ -159,9 +141,8 @@ def test_balanced_classes_have_the_weights_of_scikit_learn(model):
     of_rows = compute_sample_weight("balanced", labels)
     model.optimizer.learning_rate = 0.0
     expected = model.fit(TEXTS, labels, sample_weight=of_rows, batch_size=99, verbose=0).history["loss"]
-    for data in (TEXTS, model.rows(TEXTS)):
-        found = model.fit(data, labels, class_weight="balanced", batch_size=99, verbose=0).history["loss"]
-        assert found == pytest.approx(expected, rel=1e-5)
+    found = model.fit(model.rows(TEXTS), labels, class_weight="balanced", batch_size=99, verbose=0).history["loss"]
+    assert found == pytest.approx(expected, rel=1e-5)
     both = model.fit(TEXTS, labels, class_weight="balanced", sample_weight=2 * np.ones(len(TEXTS)), verbose=0).history
     assert both["loss"] == pytest.approx([2 * loss for loss in expected], rel=1e-5)
 
@@ -177,12 +158,5 @@ def test_a_table_with_a_column_for_each_class_is_read_by_the_names_of_its_column
     assert list(table.columns) == ["mid", "neg", "pos"]
     expected = np.eye(3)[[names.index(label) for label in labels]]
     assert named.evaluate(TEXTS, table, verbose=0) == named.evaluate(TEXTS, expected, verbose=0)
-    named.fit(TEXTS, table, validation_data=(TEXTS, table), verbose=0)
     with pytest.raises(ValueError, match=r"columns of the labels are .*'po'"):
         named.fit(TEXTS, table.rename(columns={"pos": "po"}), verbose=0)
-
-
-def test_keys_of_class_weights_may_be_numpys(model):
-    booleans = kbi.TextClassifier(model.encoder, 2, tokenizer=model.tokenizer, class_names=np.array([False, True]))
-    labels = [row % 2 == 0 for row in range(len(TEXTS))]
-    booleans.fit(TEXTS, labels, verbose=0, class_weight={np.True_: 2.0, np.False_: 1.0})

@@ -54,7 +54,7 @@ TEXTS = [
     "it's we're 'twas  'll 's's ''s\n's",
     "a\0b",
     *SENTENCES,
-    *mixtures(500),
+    *mixtures(250),
 ]
 
 
@@ -74,7 +74,7 @@ KINDS["characters-prefix"] = (lambda prefix: mmbert_tokenizer(), True)
 KINDS["characters, none added-prefix"] = (lambda prefix: mmbert_tokenizer(()), True)
 
 
-QUICK = ("roberta", "deberta-prefix", "added", "characters-prefix")
+QUICK = ("deberta-prefix", "added", "characters-prefix")
 
 
 @pytest.fixture(params=full_but(KINDS, *QUICK), scope="module")
@@ -83,23 +83,29 @@ def tokenizer(request):
     return made(prefix)
 
 
-@pytest.fixture
-def graph(tokenizer, seeded):
-    # For each test anew: setting TensorFlow's seed removes the resource of tensorflow_text.
+@pytest.fixture(autouse=True)
+def seeded():
+    """Nothing: setting TensorFlow's seed would remove the resource of tensorflow_text."""
+
+
+@pytest.fixture(scope="module")
+def graph(tokenizer):
     return graph_of(tokenizer, offsets=True)
 
 
-def test_texts_get_the_ids_of_the_tokenizer_eagerly_and_in_a_graph(tokenizer, graph):
-    texts = [*TEXTS, *HOSTILE_TEXTS]
+def test_texts_get_the_ids_of_the_tokenizer_in_a_graph(tokenizer, graph):
+    texts = [*TEXTS, *(text for text in HOSTILE_TEXTS if len(text) < 1000)]
     expected = tokenizer.ids_batch(texts)
-    assert graph(tf.constant(texts)).to_list() == expected
     in_graph = tf.function(lambda strings: graph(strings), input_signature=[tf.TensorSpec((None,), tf.string)])
     assert in_graph(tf.constant(texts)).to_list() == expected
     assert in_graph(tf.constant([], tf.string)).to_list() == []
 
 
-def test_a_long_text_makes_no_array_of_all_texts_times_its_length(graph):
+@pytest.mark.full
+def test_a_long_text_makes_no_array_of_all_texts_times_its_length(tokenizer, graph):
     check_memory(graph)
+    texts = HOSTILE_TEXTS[-2:]
+    assert graph(tf.constant(texts)).to_list() == tokenizer.ids_batch(texts)
 
 
 def test_a_vocabulary_without_all_bytes_gives_unknown_tokens():
@@ -113,7 +119,7 @@ def test_a_vocabulary_without_all_bytes_gives_unknown_tokens():
 
 def test_pieces_stand_where_the_tokenizer_finds_them(tokenizer, graph):
     places = tf.function(graph.with_offsets, input_signature=[tf.TensorSpec((), tf.string)])
-    for text in TEXTS[:250]:
+    for text in TEXTS[:60]:
         if SEVERAL_MARKS.search(text) and tokenizer.dialect.normalizer == NFC:
             continue
         encoding = tokenizer.encode(text, add_special_tokens=False)
@@ -147,7 +153,7 @@ def test_words_of_a_text_have_the_ids_of_running_text(tokenizer, graph):
 )
 def test_the_order_of_merges_is_that_of_the_tokenizer(merges):
     tokenizer, drawn = tokenizer_of(merges), random.Random(1)
-    texts = ["aaa", "abcabc", *("".join(drawn.choices("abc", k=drawn.randrange(1, 15))) for _ in range(300))]
+    texts = ["aaa", "abcabc", *("".join(drawn.choices("abc", k=drawn.randrange(1, 15))) for _ in range(100))]
     assert BytePairs(tokenizer)(tf.constant(texts)).to_list() == tokenizer.ids_batch(texts)
 
 
@@ -188,6 +194,7 @@ def test_merges_that_are_not_those_of_a_sentence_piece_model_are_refused(change)
         CharacterPairs(tokenizer)
 
 
+@pytest.mark.full
 def test_the_published_vocabulary_gives_its_ids_to_real_text():
     vocabulary, text = REAL_DATA / "vocab", REAL_DATA / "pretrain" / "wikitext-2"
     if not vocabulary.is_dir() or not text.is_dir():

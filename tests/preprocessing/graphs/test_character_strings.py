@@ -2,7 +2,6 @@
 
 import sys
 
-import pytest
 import tensorflow as tf
 from tiers import on
 
@@ -17,9 +16,8 @@ def test_characters_of_every_size_are_replaced_dropped_or_kept_wherever_they_sta
     assert [text.decode() for text in found.numpy()] == ["e\u0301bnul", "", "", "x 中 " + "x" * 63 + "é", "йe\u0301"]
 
 
-@pytest.mark.parametrize("step", [97, 1023])
-def test_of_all_characters_those_in_the_table_are_replaced_and_no_others(step):
+def test_of_all_characters_those_in_the_table_are_replaced_and_no_others():
     characters = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
-    replacements = {character: f"<{ord(character)}>" for character in characters[::step]}
+    replacements = {character: f"<{ord(character)}>" for character in characters[::997]}
     found = character_strings(replacements).normalize(tf.constant(characters)).numpy()
     assert [text.decode() for text in found] == [replacements.get(character, character) for character in characters]

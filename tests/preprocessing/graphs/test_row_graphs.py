@@ -58,11 +58,6 @@ def test_pair_is_laid_out_as_in_figure_2():
     assert rows["padding_mask"].numpy().tolist() == [[1, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1, 1]]
 
 
-def test_pair_that_is_too_long_is_cut():
-    rows = pack(ragged([[1, 2, 3, 4]]), ragged([[5, 6, 7]]), 7, CLS, SEP, PAD)
-    assert rows["token_ids"].numpy().tolist() == [[CLS, 1, 2, SEP, 5, 6, SEP]]
-
-
 def test_single_segment_loses_its_end_and_is_padded_with_the_given_id():
     rows = pack(ragged([[1, 2, 3, 4], [], [5]]), None, 5, CLS, SEP, 9)
     assert rows["token_ids"].numpy().tolist() == [[CLS, 1, 2, 3, SEP], [CLS, SEP, 9, 9, 9], [CLS, 5, SEP, 9, 9]]
@@ -80,22 +75,3 @@ def test_single_segment_loses_its_end_and_is_padded_with_the_given_id():
 def test_rows_too_short_for_special_tokens_are_refused(second, sequence_length, complaint):
     with pytest.raises(ValueError, match=re.escape(complaint)):
         pack(ragged([[1]]), second and ragged(second), sequence_length, CLS, SEP, PAD)
-
-
-def test_eager_and_dataset_map_agree():
-    first, second = random_pairs(5)
-    a, b = ragged(first), ragged(second)
-    mapped = tf.data.Dataset.from_tensor_slices((a, b)).batch(5).map(lambda a, b: pack(a, b, 7, CLS, SEP, PAD))
-    assert mapped.element_spec["token_ids"].shape == (None, 7)
-    for name, eager in pack(a, b, 7, CLS, SEP, PAD).items():
-        assert eager.dtype == tf.int32
-        np.testing.assert_array_equal(mapped.get_single_element()[name], eager)
-
-
-def test_packing_survives_a_saved_model(tmp_path):
-    module = tf.Module()
-    spec = tf.RaggedTensorSpec([None, None], tf.int32)
-    module.pack = tf.function(lambda a, b: pack(a, b, 7, CLS, SEP, PAD), input_signature=[spec, spec])
-    tf.saved_model.save(module, str(tmp_path))
-    rows = tf.saved_model.load(str(tmp_path)).pack(ragged([[1, 2]]), ragged([[3]]))
-    assert rows["token_ids"].numpy().tolist() == [[CLS, 1, 2, SEP, 3, SEP, PAD]]

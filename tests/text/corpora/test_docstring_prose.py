@@ -95,46 +95,6 @@ def test_google_style_arguments_become_paragraphs_without_their_names():
     ]
 
 
-def test_colon_inside_wrapped_prose_does_not_begin_an_entry():
-    text = """The result is one of the
-    following: a list or a tuple of the numbers."""
-    assert paragraphs(text) == [["The result is one of the following: a list or a tuple of the numbers."]]
-
-
-def test_bullets_and_fields_become_paragraphs():
-    text = """- The first of the items.
-    - The second of the items.
-
-    :param x: the number that is printed
-    :rtype: int"""
-    assert paragraphs(text) == [
-        ["The first of the items."],
-        ["The second of the items."],
-        ["the number that is printed"],
-    ]
-
-
-def test_directives_lose_their_name_and_code_directives_their_body():
-    text = """.. note::
-        This is a note for the reader.
-    .. math:: this is the formula
-    .. code-block:: python
-
-        this is the code in a block
-    .. [1] The title of a book, and the name of the author."""
-    assert paragraphs(text) == [["This is a note for the reader."]]
-
-
-def test_tables_are_left_out():
-    text = """===== =====
-    the a and b
-    ===== =====
-
-    | the name | the type of it |
-    | --- | --- |"""
-    assert paragraphs(text) == []
-
-
 def test_inline_marks_are_reduced_to_what_they_mark():
     text = """See :class:`~keras.Model` and ``y`` or `z`, the **first** and *second* of `these <http://a.b>`_ [1]_
     or the [guide](https://c.d/e)."""

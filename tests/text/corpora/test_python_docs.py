@@ -1,4 +1,3 @@
-import subprocess
 import sys
 
 import pytest
@@ -74,17 +73,3 @@ def test_missing_package_is_named_in_a_warning_and_skipped(package):
 def test_no_package_at_all_is_an_error_with_a_remedy():
     with pytest.raises(ValueError, match=r"kbi_absent.*Install one of them, or give a path"):
         PythonDocsCorpus(packages=("kbi_absent",))
-
-
-@pytest.mark.full
-def test_corpora_need_no_tensorflow(tmp_path):
-    (tmp_path / "a.txt").write_text("One sentence.\n")
-    code = f"""
-import sys
-sys.modules["tensorflow"] = None  # importing it raises
-from keras_bert_impl.text.corpora import PythonDocsCorpus, open_corpus
-print(next(iter(open_corpus({str(tmp_path / "a.txt")!r}))).sentences, next(iter(PythonDocsCorpus(("numpy",)))).source)
-"""
-    environment = {"KERAS_BACKEND": "jax", "PATH": "", "HOME": str(tmp_path)}
-    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-    assert finished.stdout == "['One sentence.'] numpy\n", finished.stderr

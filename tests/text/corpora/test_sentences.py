@@ -43,7 +43,7 @@ def test_language_decides_where_it_matters():
     assert split_sentences(text) == ["А.", "С.", "Пушкин родился здесь.", "Am 3.", "Oktober."]
 
 
-@pytest.mark.parametrize("language", ["german", "DE", "xx", "", "zh-CN", None])
+@pytest.mark.parametrize("language", ["german", "xx"])
 def test_unknown_language_is_refused(language):
     with pytest.raises(ValueError, match="expected a code of two letters"):
         split_sentences("One. Two.", language)

@@ -3,10 +3,7 @@
 import dataclasses
 import json
 import os
-import pathlib
 import signal
-import socket
-import subprocess
 import sys
 import threading
 import time
@@ -101,39 +98,6 @@ def test_a_worker_killed_in_the_middle_of_a_job_changes_no_file(tmp_path, small_
     assert files == in_one_process
 
 
-def free_port():
-    with socket.create_server(("localhost", 0)) as server:
-        return server.getsockname()[1]
-
-
-@pytest.fixture
-def job_server():
-    """The flags for Beam's own job server, whose workers a worker pool starts, as for a Flink or Spark cluster."""
-    pool, jobs = free_port(), free_port()
-    modules = {
-        "worker.worker_pool_main": f"--service_port={pool}",
-        "portability.local_job_service_main": f"--port={jobs}",
-    }
-    # The pool starts its workers with the `python` on the path.
-    path = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    paths = os.pathsep.join(filter(None, sys.path))
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": paths}
-    servers = [
-        subprocess.Popen([sys.executable, "-m", f"apache_beam.runners.{module}", port], env=environment)
-        for module, port in modules.items()
-    ]
-    yield f"--job_endpoint=localhost:{jobs} --environment_type=EXTERNAL --environment_config=localhost:{pool}"
-    for server in servers:
-        server.terminate()
-        server.wait()
-
-
-@pytest.mark.full
-def test_a_job_server_with_a_worker_pool_writes_the_same_files(tmp_path, small_jobs, in_one_process, job_server):
-    options = {"runner": "PortableRunner", "beam_options": job_server}
-    assert prepared(tmp_path / "data", small_jobs, **options) == in_one_process
-
-
 def in_memory(tmp_path):
     """A runner whose workers see the text and the output only in TensorFlow's file system in memory."""
     return {"runner": "DirectRunner", "beam_storage": f"ram://{tmp_path.name}"}
@@ -156,6 +120,7 @@ def test_workers_mark_phrases_as_one_process_does(tmp_path, small_jobs):
     assert prepared(tmp_path / "stored", options, **in_memory(tmp_path)) == in_one
 
 
+@pytest.mark.full
 def test_what_is_in_storage_is_not_done_again(tmp_path, small_jobs, in_one_process, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
         patch.setattr(data_preparation, "write_shard", lambda settings, shard: 1 / 0)
@@ -185,14 +150,6 @@ def test_a_worker_with_another_version_of_a_package_is_refused():
     versions = {**beam_jobs.installed_versions(), "tensorflow-text": "2.0"}
     with pytest.raises(RuntimeError, match=r"has tensorflow-text \S+ instead of 2\.0, and could write other files"):
         beam_jobs.run_on_worker(print, None, versions, None)
-
-
-def test_dask_gets_one_job_at_a_time_unless_told_otherwise():
-    assert beam_jobs.pipeline_flags("DaskRunner", "") == [
-        "--runner=apache_beam.runners.dask.dask_runner.DaskRunner",
-        "--dask_partition_size=1",
-    ]
-    assert beam_jobs.pipeline_flags("DaskRunner", "--dask_npartitions=3")[1:] == ["--dask_npartitions=3"]
 
 
 def test_beam_knows_every_flag_in_the_guide(caplog):

@@ -58,22 +58,6 @@ def test_arrays_of_a_row_by_hand():
     assert arrays["next_sentence_weights"].numpy().tolist() == [[1, 1, 0]]
 
 
-def test_arrays_of_rows_with_one_pair_or_none_are_padded_with_the_given_id():
-    def ragged(rows):
-        return tf.ragged.constant(rows, dtype=tf.int64, ragged_rank=1)
-
-    for sequence_length, most in ((20, 1), (48, 3)):
-        arrays = unpack_features(
-            ragged([[2, 7, 3, 8, 3], []]), ragged([[5], []]), ragged([[3], []]), ragged([[1], []]), sequence_length, 9
-        )
-        rest, columns = sequence_length - 5, most - 1
-        assert arrays["token_ids"].numpy().tolist() == [[2, 7, 3, 8, 3] + [9] * rest, [9] * sequence_length]
-        assert arrays["segment_ids"].numpy().tolist() == [[0, 0, 0, 1, 1] + [0] * rest, [0] * sequence_length]
-        assert arrays["position_ids"].numpy().tolist() == [[0, 1, 2, 3, 4] + [0] * rest, [0] * sequence_length]
-        assert arrays["next_sentence_labels"].numpy().tolist() == [[1] + [0] * columns, [0] * most]
-        assert arrays["next_sentence_weights"].numpy().tolist() == [[1] + [0] * columns, [0] * most]
-
-
 @pytest.fixture
 def paths(tmp_path):
     shape = {"sequence_length": 48, "predictions_per_sequence": 7}

@@ -80,14 +80,6 @@ def test_batches_and_files_are_read_in_order(tmp_path):
     assert_rows_equal(parse_unmasked_examples(records(tmp_path / "1", tmp_path / "2"), LENGTH), UNMASKED)
 
 
-def test_rows_may_be_padded_further_when_read(tmp_path):
-    write_unmasked_examples(tmp_path / "shard", [ROWS])
-    rows = parse_unmasked_examples(records(tmp_path / "shard"), 9, pad_id=4)
-    assert rows["token_ids"][1].numpy().tolist() == [1, 5, 2, 6, 7, 8, 2, 4, 4]
-    assert rows["segment_ids"][1].numpy().tolist() == [0, 0, 0, 1, 1, 1, 1, 0, 0]
-    assert rows["padding_mask"][1].numpy().tolist() == [1, 1, 1, 1, 1, 1, 1, 0, 0]
-
-
 def test_rows_are_not_cut_in_silence(tmp_path):
     write_unmasked_examples(tmp_path / "shard", [ROWS])
     with pytest.raises(tf.errors.InvalidArgumentError, match="more tokens than sequence_length 5"):

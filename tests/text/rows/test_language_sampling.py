@@ -15,12 +15,6 @@ def test_shares_are_smoothed_and_normalised():
     assert found == pytest.approx({"a": 21 / 7, "b": 2 / 7 * 21 / 4, "c": 4 / 7 * 21 / 16})
 
 
-def test_a_thousand_times_the_text_is_sampled_a_hundred_times_as_often():
-    """multilingual.md's example: 1000 ** 0.7 is 126."""
-    factors = sampling_factors({"en": 1000, "is": 1}, 0.7)
-    assert 1000 * factors["en"] / factors["is"] == pytest.approx(125.9, abs=0.1)
-
-
 def test_documents_are_used_as_often_as_the_factor_says_on_average():
     factors = {"en": 0.25, "is": 2.5, "de": 3.0}
     copies = {

@@ -178,18 +178,6 @@ def test_a_span_is_treated_as_one():
     assert changes < 0.15 * same  # only where two spans touch; it would be half of all if each token had its own draw
 
 
-def test_ngrams_are_whole_words_of_the_paper_s_lengths():
-    """Rows of words of one token, one masked word in twenty so that n-grams seldom touch: p(n) of 6, 3 and 2 in 11."""
-    rows = rows_of([128] * 400, 128)
-    rows["token_ids"] = np.where(rows["token_ids"] % 3 == 0, 4, rows["token_ids"])
-    runs = np.zeros(9)
-    for chosen in chosen_positions(mask(rows, masking_rate=0.05, **UNITS["ngram"])):
-        starts = [position for position in chosen if position - 1 not in chosen]
-        for start in starts:
-            runs[next(length for length in range(1, 9) if start + length not in chosen)] += 1
-    np.testing.assert_allclose(runs[1:4] / runs.sum(), [6 / 11, 3 / 11, 2 / 11], atol=0.06)
-
-
 def test_ngrams_never_split_a_word_and_tokens_of_one_are_treated_apart():
     rows = rows_of([128] * 200, 128)
     masked = mask(rows, mask_token_rate=0.5, random_token_rate=0.0, **UNITS["ngram"])
@@ -317,22 +305,6 @@ def test_words_and_spans_are_those_of_a_loop_over_the_same_draws(unit, by_loop, 
         room = max(1, round(num_tokens[row] * masking_rate))
         marks = rows["phrase_continuations"][row] if unit == "phrase" else ()
         assert chosen == by_loop(words_of(ids, marks), room, row), row
-
-
-def test_spans_in_contexts_are_as_long_and_as_frequent_as_the_paper_s():
-    """Rows of words of one token: a token of six is predicted, in spans of 1 to 5 with shares of 60, 30, 20, 15, 12."""
-    rows = rows_of_text([[4] * 600 for _ in range(200)])
-    masked = mask(rows, predictions_per_sequence=120, masking_rate=120 / 600, **UNITS["context_span"])
-    runs, last = np.zeros(9), []
-    for chosen in chosen_positions(masked):
-        chosen = {position for position in chosen if position < 300}  # before what only fills up
-        last.append(len(chosen))
-        starts = [position for position in chosen if position - 1 not in chosen and position < 290]
-        for start in starts:
-            runs[min(8, next(length for length in range(1, 20) if start + length not in chosen))] += 1
-    # Two spans touch in some contexts, and tokens that fill up touch spans.
-    assert runs[1] > runs[2] > runs[3] > runs[4] and runs[6:].sum() < 0.2 * runs.sum()
-    assert 300 / 7 < np.mean(last) < 300 / 4
 
 
 def mask_in_graph(rows, **options):

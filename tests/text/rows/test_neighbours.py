@@ -56,8 +56,3 @@ def test_no_token_predicts_one_of_another_sequence(predict):
     ids, weights = lists(predict(PACKED, "left_to_right"), "mask_ids", "mask_weights")
     assert ids == [7, 3, 0, 9, 3, 0]
     assert weights == [1, 1, 0, 1, 1, 0]
-
-
-@both
-def test_the_tokens_themselves_are_not_masked(predict):
-    assert lists(predict(ROW, "left_to_right"), "token_ids") == [[2, 7, 8, 3, 0]]

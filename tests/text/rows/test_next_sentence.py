@@ -6,9 +6,7 @@ from made_text import TOKENIZER, lists, ragged
 from tiers import once
 
 from keras_bert_impl.text.rows.next_sentence import (
-    boundaries,
     chunk_documents,
-    cut_chunks,
     cut_sentences,
     target_lengths,
 )
@@ -19,10 +17,6 @@ pytestmark = once
 
 # Documents of 3, 1 and 2 sentences; every token is a different number, so that it can be traced.
 SMALL = [[[0, 1], [2, 3, 4], [5]], [[6, 7, 8]], [[9], [10, 11]]]
-
-
-def block(documents):
-    return ragged(documents)
 
 
 def random_block(num_documents, most_sentences=20, longest_sentence=30):
@@ -41,14 +35,6 @@ def one_token_sentences(num_documents, num_sentences):
     """A block of documents with these numbers of sentences of one token each."""
     sentences = Ragged(np.arange(num_documents * num_sentences), np.ones(num_documents * num_sentences, int))
     return Ragged(sentences, np.full(num_documents, num_sentences))
-
-
-SEEDS_AND_BLOCKS = ((1, 0), (2, 0), (1, 1))
-
-
-def document_ranges(documents):
-    offsets = documents.values.offsets[documents.offsets]
-    return np.stack([offsets[:-1], offsets[1:]], axis=1)
 
 
 def google_chunks(sentences, target_length, splits_and_random):
@@ -114,24 +100,6 @@ def test_every_other_document_is_equally_likely():
     assert (np.abs(counts - expected) < 5 * np.sqrt(expected) + 1e-9).all()
 
 
-def test_every_sentence_of_the_other_document_is_equally_likely_to_begin_the_second_segment():
-    documents = one_token_sentences(5, 4000)
-    pairs = chunk(documents, target_length=2)
-    starts = pairs.second_range[pairs.next_sentence_labels == 1, 0] % 4000
-    counts = np.histogram(starts, bins=10, range=(0, 4000))[0]
-    assert len(starts) > 5000 and np.abs(counts - len(starts) / 10).max() < 5 * np.sqrt(len(starts) * 0.09)
-    # As many different documents as independent draws give: 4000 * (1 - exp(-draws / 4000)).
-    assert abs(len(np.unique(starts)) / (4000 * (1 - np.exp(-len(starts) / 4000))) - 1) < 0.03
-
-
-def test_every_token_of_the_text_is_used():
-    documents = random_block(10)
-    pairs = chunk(documents)
-    used = [*pairs.first_range, *pairs.second_range[pairs.next_sentence_labels == 0]]
-    used = np.concatenate([np.arange(*ends) for ends in used])
-    np.testing.assert_array_equal(np.sort(used), documents.flat_values)
-
-
 def test_share_of_short_documents_is_the_probability():
     # A document of 40 sentences of one token is one chunk of 40, unless it is short or its second is random.
     documents = one_token_sentences(5000, 40)
@@ -143,50 +111,6 @@ def test_share_of_short_documents_is_the_probability():
     expected = 0.25 * 37 / 38
     assert abs((length < 39).mean() - expected) < 5 * np.sqrt(expected * (1 - expected) / len(length))
     assert length.min() == 2 and length.max() == 39
-
-
-def test_which_documents_are_short_and_how_short_is_another_draw_for_each_seed_and_block():
-    first, *others = (target_lengths(5000, 1000, 0.5, *at) for at in SEEDS_AND_BLOCKS)
-    for other in others:
-        # Independent coins agree in half of the documents, and one length in 998 is the same.
-        assert abs(((first < 1000) == (other < 1000)).mean() - 0.5) < 5 * 0.5 / np.sqrt(5000)
-        both = (first < 1000) & (other < 1000)
-        assert (first[both] == other[both]).mean() < 0.02
-
-
-def test_which_seconds_are_random_is_another_draw_for_each_seed_and_block():
-    offsets, first_sentences = boundaries(one_token_sentences(4000, 2))
-    coins = []
-    for at in SEEDS_AND_BLOCKS:
-        *numbers, is_random = cut_chunks(offsets, first_sentences, np.full(4000, 2), *at)
-        assert is_random.dtype == bool and all(array.dtype == np.int64 for array in numbers)
-        coins.append(is_random[numbers[1] % 2 == 0])  # of the chunk that is a whole document
-    for other in coins[1:]:
-        assert abs((coins[0] == other).mean() - 0.5) < 5 * 0.5 / np.sqrt(4000)
-
-
-def test_where_chunks_split_is_another_draw_for_each_seed_and_block():
-    offsets, first_sentences = boundaries(one_token_sentences(100, 1000))
-    first, *others = (
-        cut_chunks(offsets, first_sentences, np.full(100, 1000), *at, with_random=False)[2] for at in SEEDS_AND_BLOCKS
-    )
-    assert all((first == other).mean() < 0.1 for other in others)
-
-
-def test_the_other_document_and_sentence_are_another_draw_for_each_seed_and_block():
-    # Documents of one sentence are always paired at random, so that only the other document is drawn.
-    documents = one_token_sentences(1000, 1)
-    first, *others = (chunk(documents, seed=seed, number=index) for seed, index in SEEDS_AND_BLOCKS)
-    assert all((first.second_document == other.second_document).mean() < 0.02 for other in others)
-    # With two documents the other one is certain, and only its sentence is drawn.
-    documents, at_random = one_token_sentences(2, 1000), []
-    for seed, index in SEEDS_AND_BLOCKS:
-        pairs = chunk(documents, 2, seed=seed, number=index)
-        random = pairs.next_sentence_labels == 1
-        at_random.append(dict(zip(pairs.first_range[random, 0], pairs.second_range[random, 0], strict=True)))
-    for other in at_random[1:]:
-        both = at_random[0].keys() & other.keys()
-        assert len(both) > 150 and np.mean([at_random[0][start] == other[start] for start in both]) < 0.05
 
 
 def test_the_pairs_of_a_seed_are_the_same_in_every_version():
@@ -207,7 +131,7 @@ def test_the_pairs_of_a_seed_are_the_same_in_every_version():
 
 def test_empty_sentences_and_documents_are_skipped():
     with_empty = [[[]], *SMALL[:1], [], [[], *SMALL[1], []], [SMALL[2][0], [], SMALL[2][1]]]
-    for ours, expected in zip(chunk(block(with_empty), 5), chunk(block(SMALL), 5), strict=True):
+    for ours, expected in zip(chunk(ragged(with_empty), 5), chunk(ragged(SMALL), 5), strict=True):
         np.testing.assert_array_equal(ours, expected)
 
 
@@ -215,11 +139,11 @@ def test_one_document_is_refused():
     with pytest.raises(
         ValueError, match="at least two documents, found 1 in file 3: give more text, or put a blank line"
     ):
-        chunk(block([[[1, 2], [3]], [[]]]), number=3)
+        chunk(ragged([[[1, 2], [3]], [[]]]), number=3)
 
 
 def test_sentences_longer_than_a_pair_are_cut_in_halves_of_one():
-    documents = block([[list(range(11)), [11, 12]], [list(range(20, 25))]])
+    documents = ragged([[list(range(11)), [11, 12]], [list(range(20, 25))]])
     assert lists(cut_sentences(documents, 5)) == [
         [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10], [11, 12]],
         [list(range(20, 25))],

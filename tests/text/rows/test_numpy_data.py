@@ -2,8 +2,6 @@
 
 import copy
 import itertools
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -200,11 +198,3 @@ def test_cls_has_its_own_segment_in_rows_that_end_in_it(options, tmp_path):
         assert (rows["segment_ids"][last] == 2).all() and (rows["token_ids"][last] == tokenizer.cls_id).all()
         assert "packed" in options or (rows["segment_ids"] == 2).sum() == len(last)
         assert set(rows["segment_ids"].ravel()) == {0, 1, 2}
-
-
-@pytest.mark.full  # imports Keras in a process of its own
-def test_a_script_that_leaves_iterators_open_ends_without_errors():
-    script = "from keras_bert_impl.text.rows.numpy_data import prefetched\n"
-    script += "left = [prefetched(range(1, 100), 2) for _ in range(3)]\nprint([next(one) for one in left])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "[1, 1, 1]\n" and "ignored" not in done.stderr

@@ -100,8 +100,6 @@ def joined(parts):
 def test_the_parts_of_processes_make_up_the_batches_of_one(paths):
     parts = [batches(paths, 9, part=(number, 2)) for number in range(2)]
     assert_equal(joined(parts), batches(paths, 9))
-    with pytest.raises(ValueError, match=r"Batches of 4 rows .* cannot be divided evenly among 3 processes"):
-        batches(paths, 1, part=(0, 3))
 
 
 def test_streams_make_the_same_batches_in_any_number_of_processes(paths):

@@ -28,11 +28,6 @@ def splitmix64(state, num_draws):
     return draws
 
 
-def table(rows, columns, seed=1, epoch=0):
-    keys = random_keys(STREAM, seed, epoch, tf.range(rows, dtype=tf.int64))
-    return uniforms(keys[:, tf.newaxis], tf.range(columns)[tf.newaxis]).numpy()  # (rows, columns)
-
-
 def test_draws_are_the_published_splitmix64_sequence():
     # First outputs of the reference implementation for seed 1234567.
     assert splitmix64(1234567, 2) == [6457827717110365317, 3203168211198807973]
@@ -46,41 +41,9 @@ def test_a_key_is_one_step_of_splitmix64_for_each_counter():
     assert int(random_keys(STREAM, 5, 7)) == splitmix64(after_seed ^ 7, 1)[0]
 
 
-def test_uniforms_fill_the_unit_interval_evenly():
-    draws = table(1000, 1000)
-    assert draws.min() >= 0 and draws.max() < 1
-    counts, _ = np.histogram(draws, bins=100, range=(0, 1))
-    # Chi-squared with 99 degrees of freedom lies within 99 +- 5 * sqrt(198), except about once in a million times.
-    assert abs(((counts - 1e4) ** 2 / 1e4).sum() - 99) < 5 * np.sqrt(198)
-
-
-def test_neighbouring_draws_seeds_epochs_and_streams_are_uncorrelated():
-    draws = table(1000, 1000)
-    keys_of_another_stream = random_keys(Stream.MASK_TREATMENT, 1, 0, tf.range(1000))[:, tf.newaxis]
-    above, below = np.triu_indices(1000, 1)
-    pairs = [
-        (draws[:, 1:], draws[:, :-1]),
-        (draws[1:], draws[:-1]),
-        (draws[above, below], draws[below, above]),  # position i of example j, and the reverse
-        (draws, table(1000, 1000, seed=2)),
-        (draws, table(1000, 1000, epoch=1)),
-        (draws, uniforms(keys_of_another_stream, tf.range(1000)).numpy()),
-    ]
-    for first, second in pairs:
-        # A million independent pairs have a correlation of 0 with standard deviation 0.001.
-        assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 5 / np.sqrt(first.size)
-
-
 def test_order_of_counters_matters():
     assert random_keys(STREAM, 1, 2, 3).numpy() != random_keys(STREAM, 1, 3, 2).numpy()
     assert random_keys(STREAM, 1, 2, 3).numpy() != random_keys(STREAM, 2, 1, 3).numpy()
-
-
-def test_a_row_draws_the_same_in_any_batch():
-    index = tf.constant([7, 3, 5], tf.int64)
-    together = uniforms(random_keys(STREAM, 1, 0, index)[:, tf.newaxis], tf.range(5))
-    alone = uniforms(random_keys(STREAM, 1, 0, index[1:2])[:, tf.newaxis], tf.range(3))
-    np.testing.assert_array_equal(together[1:2, :3], alone)
 
 
 def test_integers_stay_below_their_bound_and_are_equally_likely():

@@ -1,11 +1,10 @@
-# ruff: noqa: RUF001
 """Ids by a cache of words, against Google's tokenizer."""
 
 import numpy as np
 import pytest
 from google_tokenization import google_ids
-from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts, revealing_vocabulary
-from tiers import once
+from hostile_texts import STEPS, against_google, mixed_texts, revealing_vocabulary
+from tiers import full_but, once
 
 from keras_bert_impl.text.rows import word_cache
 from keras_bert_impl.text.rows.word_cache import WordCache
@@ -19,17 +18,16 @@ def lists_of(rows):
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
-@pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.full)])
-def test_hostile_texts_and_every_code_point_give_googles_ids(step, lowercase):
-    texts = [*HOSTILE_TEXTS, *mixed_texts(500), *letters_between(step), "a\nb", "\n", " a  b ", "\0", "é\nΑΣ\nb \0"]
-    tokenizer = WordPieceTokenizer(revealing_vocabulary(texts, lowercase), lowercase)
-    expected, cache = google_ids(texts, tokenizer), WordCache(tokenizer)
+@pytest.mark.parametrize("step", full_but(STEPS, STEPS[0]))
+def test_hostile_texts_and_code_points_give_googles_ids(step, lowercase):
+    texts, tokenizer, expected = against_google(step, lowercase)
+    cache = WordCache(tokenizer)
     assert lists_of(cache(texts)) == expected
     assert lists_of(cache(texts[::-1])) == expected[::-1]  # which are all remembered now
 
 
 def test_ids_do_not_depend_on_what_is_forgotten(monkeypatch):
-    texts = mixed_texts(300)
+    texts = mixed_texts(100)
     tokenizer = WordPieceTokenizer(revealing_vocabulary(texts, True))
     expected = google_ids(texts, tokenizer)
     monkeypatch.setattr(word_cache, "MOST_WORDS", 20)

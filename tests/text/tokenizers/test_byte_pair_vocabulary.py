@@ -1,13 +1,10 @@
 """Learning, reading and checking the vocabularies of byte-level BPE."""
 
-import json
-
-import pytest
 from made_tokenizers import SENTENCES
 from tiers import once
 
 from keras_bert_impl.text.tokenizers import BytePairTokenizer, learn_byte_pairs
-from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import read_merges, read_vocabulary
+from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import read_merges
 
 pytestmark = once
 
@@ -39,12 +36,6 @@ def test_the_same_texts_give_the_same_tokens():
     # The learner's hash maps are seeded anew for each of them.
     first, *others = [learn_byte_pairs(SENTENCES, 350) for _ in range(5)]
     assert all(other == first for other in others)
-
-
-def test_ids_with_gaps_are_named(tmp_path):
-    (tmp_path / "vocab.json").write_text(json.dumps({"<s>": 0, "<pad>": 2}))
-    with pytest.raises(ValueError, match=r"vocab.json: id 1 is missing, at the token '<pad>'"):
-        read_vocabulary(tmp_path / "vocab.json")
 
 
 def test_a_pair_of_merges_may_begin_with_the_sign_of_a_comment(tmp_path):

@@ -9,7 +9,7 @@ from hostile_texts import HOSTILE_TEXTS, mixed_texts
 from made_tokenizers import SENTENCES, deberta_tokenizer
 from tiers import once
 from tokenizers import Tokenizer
-from transformers import AutoTokenizer, DebertaV2Tokenizer
+from transformers import AutoTokenizer
 
 import keras_bert_impl as kbi
 from keras_bert_impl.text.tokenizers import kind_in, open_tokenizer
@@ -100,21 +100,6 @@ def test_a_file_without_the_model_gives_its_ids(tokenizer, tmp_path):
         read = open_tokenizer(changed(tokenizer, tmp_path / str(number), change))
         assert type(read) is kbi.DebertaV2Tokenizer and read.vocabulary == tokenizer.vocabulary
         assert read.ids_batch(TEXTS) == tokenizer.ids_batch(TEXTS)
-
-
-def test_the_steps_of_transformers_5_are_refused(tmp_path):
-    pieces = list(zip(deberta_tokenizer().vocabulary, deberta_tokenizer().scores(), strict=True))
-    DebertaV2Tokenizer(vocab=pieces, unk_id=3).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="the steps of normalizer and pre_tokenizer are not those of DebertaV2's"):
-        open_tokenizer(tmp_path)
-
-
-def test_a_model_with_bytes_is_read_of_this_family_alone(tmp_path):
-    def albert(content):
-        content["model"]["vocab"][0][0] = "<pad>"
-
-    with pytest.raises(ValueError, match="byte_fallback of the model is True, expected False: Albert's"):
-        open_tokenizer(changed(deberta_tokenizer(), tmp_path, albert))
 
 
 def test_a_portable_file_gives_the_ids(tokenizer, tmp_path):

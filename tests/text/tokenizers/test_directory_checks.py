@@ -11,8 +11,8 @@ from made_tokenizers import (
     xlm_roberta_tokenizer,
     xlnet_tokenizer,
 )
-from tiers import once
-from transformers import AutoTokenizer, HerbertTokenizer
+from tiers import full_but, once
+from transformers import AutoTokenizer
 
 from keras_bert_impl.text.tokenizers import BytePairTokenizer, WordPieceTokenizer, learn_vocabulary, open_tokenizer
 
@@ -31,7 +31,7 @@ MADE = {
 }
 
 
-@pytest.fixture(params=MADE)
+@pytest.fixture(params=full_but(MADE, "wordpiece", "byte_pair", "albert"))
 def tokenizer(request):
     return MADE[request.param]()
 
@@ -48,13 +48,6 @@ def saved_by_transformers(tokenizer, directory):
     AutoTokenizer.from_pretrained(directory).save_pretrained(directory)
 
 
-def texts_that_differ(tokenizer, directory):
-    """How many of over fifty texts have other rows by the tokenizer that transformers opens."""
-    theirs = AutoTokenizer.from_pretrained(directory)
-    assert len(TEXTS) >= 50
-    return sum(theirs(text)["input_ids"] != tokenizer.encode(text).ids for text in TEXTS)
-
-
 def test_what_is_opened_gives_the_ids_of_transformers(tokenizer, tmp_path):
     saved_by_transformers(tokenizer, tmp_path)
     ids = sorted((tokenizer.cls_id, tokenizer.mask_id))
@@ -63,7 +56,8 @@ def test_what_is_opened_gives_the_ids_of_transformers(tokenizer, tmp_path):
     change_json(tmp_path / "special_tokens_map.json", sep_token=sep)
     change_json(tmp_path / "tokenizer_config.json", additional_special_tokens=[tokenizer.vocabulary[ids[0]]])
     assert open_tokenizer(tmp_path) == tokenizer
-    assert texts_that_differ(tokenizer, tmp_path) == 0
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    assert [theirs(text)["input_ids"] for text in TEXTS] == [tokenizer.encode(text).ids for text in TEXTS]
 
 
 @pytest.mark.parametrize("key", ["additional_special_tokens", "extra_special_tokens"])
@@ -72,7 +66,6 @@ def test_special_tokens_of_ones_own_are_refused(key, tokenizer, tmp_path):
     change_json(tmp_path / "tokenizer_config.json", **{key: ["[E1]"]})
     with pytest.raises(ValueError, match=r"tokenizer_config.json: 1 added tokens, such as \[E1\], are matched in the"):
         open_tokenizer(tmp_path)
-    assert texts_that_differ(tokenizer, tmp_path) > 18
 
 
 @pytest.mark.parametrize("name", ["added_tokens.json", "tokenizer_config.json"])
@@ -86,7 +79,6 @@ def test_added_tokens_are_refused(name, tokenizer, tmp_path):
         change_json(tmp_path / name, added_tokens_decoder={str(at): {"content": token} for token, at in added.items()})
     with pytest.raises(ValueError, match=rf"{name}: 6 added tokens, such as \[E1\], \[E2\], \[E3\], \[E4\], are"):
         open_tokenizer(tmp_path)
-    assert texts_that_differ(tokenizer, tmp_path) > 18
 
 
 def test_a_control_token_with_another_id_is_refused(tokenizer, tmp_path):
@@ -97,15 +89,14 @@ def test_a_control_token_with_another_id_is_refused(tokenizer, tmp_path):
         open_tokenizer(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["tokenizer_config.json", "special_tokens_map.json"])
-@pytest.mark.parametrize("key", ["cls_token", "sep_token"])
+@pytest.mark.parametrize(
+    ("name", "key"), [("tokenizer_config.json", "cls_token"), ("special_tokens_map.json", "sep_token")]
+)
 def test_other_control_tokens_are_refused(key, name, tokenizer, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     change_json(tmp_path / name, **{key: tokenizer.vocabulary[7]})
     with pytest.raises(ValueError, match=rf"{name}: {key} is '.*', but {type(tokenizer).__name__} has '.*'"):
         open_tokenizer(tmp_path)
-    if tokenizer.kind in ("wordpiece", "byte_pair"):  # of the others, transformers 5 follows tokenizer.json
-        assert texts_that_differ(tokenizer, tmp_path) == len(TEXTS)
 
 
 @pytest.mark.parametrize("name", ["tokenizer_config.json", "tokenizer.json"])
@@ -118,20 +109,8 @@ def test_texts_that_lose_their_beginnings_are_refused(name, tokenizer, tmp_path)
         change_json(tmp_path / name, truncation=cut)
     with pytest.raises(ValueError, match=r"the side of truncation is '[lL]eft', but here too long texts lose"):
         open_tokenizer(tmp_path)
-    theirs = AutoTokenizer.from_pretrained(tmp_path)
-    cut = theirs(TEXTS[0], truncation=True, max_length=9)["input_ids"]
-    assert cut[1:-2] != theirs(TEXTS[0])["input_ids"][1:7]  # the end of the text
     change_json(tmp_path / "tokenizer_config.json", truncation_side="right")
     assert open_tokenizer(tmp_path) == tokenizer
-
-
-def test_a_tokenizer_json_without_post_processor_is_refused(tokenizer, tmp_path):
-    saved_by_transformers(tokenizer, tmp_path)
-    change_json(tmp_path / "tokenizer.json", post_processor=None)
-    change_json(tmp_path / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
-    with pytest.raises(ValueError, match=r"tokenizer.json has no post_processor that lays out texts"):
-        open_tokenizer(tmp_path)
-    assert texts_that_differ(tokenizer, tmp_path) == len(TEXTS)
 
 
 def test_a_post_processor_that_joins_pairs_otherwise_is_refused(tokenizer, tmp_path):
@@ -161,7 +140,7 @@ def test_words_of_mecab_are_refused(name, tmp_path):
         open_tokenizer(tmp_path)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in MADE if kind != "wordpiece"])
+@pytest.mark.parametrize("kind", ["byte_pair", "albert"])
 def test_another_class_is_refused(kind, tmp_path):
     MADE[kind]().save_pretrained(tmp_path)
     change_json(tmp_path / "tokenizer_config.json", tokenizer_class="CamembertTokenizerFast")
@@ -180,10 +159,6 @@ def test_merges_that_mark_the_end_of_a_word_are_refused(tmp_path):
     (tmp_path / "merges.txt").write_text("".join(f"{left} {right}\n" for left, right in merges))
     with pytest.raises(ValueError, match="pieces such as '!</w>' mark the end of a word, as those of HerBERT"):
         open_tokenizer(tmp_path)
-    theirs = HerbertTokenizer.from_pretrained(tmp_path)
-    # As byte-level BPE reads these files, with another sign for the end of a word.
-    ours = BytePairTokenizer([token.replace("</w>", "~") for token in vocabulary], [("t", "h"), ("th", "e~")])
-    assert sum(theirs(text)["input_ids"] != ours.encode(text).ids for text in TEXTS) == len(TEXTS)
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "byte_pair"])
@@ -197,7 +172,6 @@ def test_a_vocabulary_and_a_tokenizer_json_that_disagree_are_refused(kind, tmp_p
     other.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=rf"{tokenizer.files[0]} and tokenizer.json have different tokens, and"):
         open_tokenizer(tmp_path)
-    assert texts_that_differ(other, tmp_path) > 10
 
 
 def test_another_table_of_characters_than_in_tokenizer_json_is_refused(tmp_path):
@@ -206,8 +180,6 @@ def test_another_table_of_characters_than_in_tokenizer_json_is_refused(tmp_path)
     change_json(tmp_path / "tokenizer.json", normalizer=None)
     with pytest.raises(ValueError, match=r"bpe.model and tokenizer.json have different tables of characters, and prog"):
         open_tokenizer(tmp_path)
-    (tmp_path / "tokenizer_config.json").write_text("{}")
-    assert AutoTokenizer.from_pretrained(tmp_path)("½ ﬁ")["input_ids"] != tokenizer.encode("½ ﬁ").ids
 
 
 def test_sentence_pieces_without_a_space_before_a_text_are_refused(tmp_path):
@@ -220,4 +192,3 @@ def test_sentence_pieces_without_a_space_before_a_text_are_refused(tmp_path):
         ValueError, match=r"tokenizer_config.json: add_prefix_space is False, but a space is put before"
     ):
         open_tokenizer(tmp_path)
-    assert texts_that_differ(tokenizer, tmp_path) > 18

@@ -1,6 +1,8 @@
-"""The tokenizer of a directory is found by its files."""
+"""What tokenizers of every kind do, and that the tokenizer of a directory is found by its files."""
 
+import copy
 import json
+import pickle
 
 import pytest
 from conftest import WORDS
@@ -10,11 +12,13 @@ from made_tokenizers import (
     byte_pair_tokenizer,
     deberta_tokenizer,
     deberta_v1_tokenizer,
+    mmbert_tokenizer,
     modernbert_tokenizer,
     xlm_roberta_tokenizer,
     xlnet_tokenizer,
 )
 from tiers import once
+from transformers import AutoTokenizer
 
 from keras_bert_impl.text.tokenizers import (
     BytePairTokenizer,
@@ -38,15 +42,56 @@ TOKENIZERS = [
     xlnet_tokenizer(),
     bigbird_tokenizer(),
     deberta_tokenizer(),
+    mmbert_tokenizer(),
 ]
+every_kind = pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=lambda tokenizer: tokenizer.kind)
 
 
-@pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=lambda tokenizer: tokenizer.kind)
+@every_kind
 def test_a_saved_tokenizer_is_opened_again_and_a_described_one_built_again(tmp_path, tokenizer):
     tokenizer.save_pretrained(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(tokenizer.files)
     assert open_tokenizer(tmp_path) == tokenizer
     assert tokenizer_from_config(json.loads(json.dumps(tokenizer_to_config(tokenizer)))) == tokenizer
+
+
+@every_kind
+def test_a_copy_gives_the_same_ids(tokenizer):
+    for again in (copy.deepcopy(tokenizer), pickle.loads(pickle.dumps(tokenizer))):
+        assert again == tokenizer and again.encode("The Café").ids == tokenizer.encode("The Café").ids
+
+
+@every_kind
+def test_control_tokens_in_a_text_stay_text(tokenizer):
+    for text in ("[CLS] a [SEP]", "a<s>b </s> <pad>", "[MASK] <mask> [PAD] [UNK]", "<bos>b <eos><unk>", "[sep]"):
+        ids = tokenizer.encode(text, add_special_tokens=False).ids
+        assert not (tokenizer.special_ids - {tokenizer.unk_id}) & set(ids)
+        assert tokenizer.ids_batch([text]) == [ids]
+
+
+@every_kind
+def test_words_have_the_ids_that_they_have_in_running_text(tokenizer):
+    words = ["The", "cat", "isn't", "in", "Zürich", "日本", "."]
+    [ids] = tokenizer.ids_of_words([words])
+    running = tokenizer.encode(" ".join(words), add_special_tokens=False).ids
+    assert [index for of_word in ids for index in of_word] == running
+
+
+@pytest.mark.parametrize(
+    "tokenizer", [t for t in TOKENIZERS if isinstance(t, BytePairTokenizer)], ids=lambda tokenizer: tokenizer.kind
+)
+def test_what_transformers_saves_opens_here_and_masks_are_its_own(tmp_path, tokenizer):
+    tokenizer.save_pretrained(tmp_path / "ours", sequence_length=77)
+    theirs, mask = AutoTokenizer.from_pretrained(tmp_path / "ours"), tokenizer.mask_texts[0]
+    assert theirs.model_max_length == 77 and theirs.mask_token_id == tokenizer.mask_id
+    for text in (f"The cat   {mask}.", f"The \n{mask} cat {mask}", mask, "日本\n\nx"):
+        expected = theirs(text)["input_ids"]
+        assert tokenizer.encode_with_masks(text).ids == expected, text
+        assert tokenizer.encode_with_masks(text.replace(mask, "[MASK]")).ids == expected, text
+    if tokenizer.kind != "deberta_byte_pair":  # whose pairs have another row in transformers 5
+        assert theirs("The cat", "Café")["input_ids"] == tokenizer.encode("The cat", "Café").ids
+    theirs.save_pretrained(tmp_path / "theirs")
+    assert type(tokenizer).from_pretrained(tmp_path / "theirs") == tokenizer
 
 
 def test_a_description_without_a_kind_is_of_wordpiece():

@@ -18,8 +18,8 @@ CONTROL = re.compile(r"<(bos|pad|eos|unk|mask|start_of_turn)>|\[MASK\]")
 TEXTS = [
     *(text for text in HOSTILE_TEXTS if len(text) < 1000 and not CONTROL.search(text)),
     *SENTENCES,
-    *mixed_texts(100),
-    *letters_between(301),
+    *mixed_texts(50),
+    *letters_between(997),
     "a  b   c    d       e",
     " leading, trailing \n\n\n  ",
     "def f():\n\treturn  3\n",
@@ -82,19 +82,6 @@ def test_files_as_published_give_the_ids_of_transformers(tmp_path):
     assert ours.encode("The cat", "Café").ids == pair and pair.count(1) == 2
 
 
-def test_what_is_saved_opens_in_transformers_and_what_that_saves_opens_here(tmp_path):
-    tokenizer = mmbert_tokenizer()
-    tokenizer.save_pretrained(tmp_path / "ours", sequence_length=77)
-    theirs = AutoTokenizer.from_pretrained(tmp_path / "ours")
-    assert theirs.model_max_length == 77 and theirs.mask_token_id == tokenizer.mask_id
-    for text in ("The cat   <mask>.", "日本\n\nx", "  <h1>a"):
-        assert theirs(text)["input_ids"] == tokenizer.encode_with_masks(text).ids
-    assert theirs("The cat", "Café")["input_ids"] == tokenizer.encode("The cat", "Café").ids
-    theirs.save_pretrained(tmp_path / "theirs")
-    assert MmBertTokenizer.from_pretrained(tmp_path / "theirs") == tokenizer
-    assert MmBertTokenizer.from_config(json.loads(json.dumps(tokenizer.get_config()))) == tokenizer
-
-
 @pytest.mark.parametrize("text", ["a<bos>b <eos> <pad>", "<mask>", "<start_of_turn> <unk>"])
 def test_control_tokens_in_a_text_stay_text(text, tmp_path):
     published = MmBertTokenizer.from_pretrained(published_like(tmp_path))
@@ -123,20 +110,8 @@ def test_pieces_stand_at_their_characters():
         assert text[start:end] == written or (token.startswith("<0x") and end == start + 1), token
 
 
-def test_words_have_the_ids_that_they_have_in_running_text():
-    words, tokenizer = ["The", "cat", "isn't", "in", "Zürich", "日本", "."], mmbert_tokenizer()
-    [ids] = tokenizer.ids_of_words([words])
-    running = tokenizer.encode(" ".join(words), add_special_tokens=False)
-    assert [index for of_word in ids for index in of_word] == running.ids
-    numbers = tokenizer.word_numbers(" ".join(words), running)
-    assert numbers[0] == 0 and (numbers[1:] >= numbers[:-1]).all()
-
-
-def test_masks_take_the_white_space_before_them_along():
+def test_a_mask_is_filled_as_written():
     tokenizer = mmbert_tokenizer()
-    for text in ("The   <mask>   cat <mask>", "<mask>", "The \n<mask>."):
-        assert tokenizer.encode_with_masks(text).ids == tokenizer._masking.encode(text).ids
-        assert tokenizer.encode_with_masks(text.replace("<mask>", "[MASK]")).ids == tokenizer._masking.encode(text).ids
     assert tokenizer.filled_text("The <mask> sat.", ["▁cat"]) == "The cat sat."
 
 
@@ -168,8 +143,6 @@ def test_pieces_begin_words_where_a_space_or_an_added_token_does():
             lambda content: content["added_tokens"][9].update(normalized=True),
             "the added token '▁▁' has normalized=true",
         ),
-        (lambda content: content["post_processor"].update(pair=[]), "post_processor"),
-        (lambda content: content["model"]["vocab"].update({"<0x7E>": 99999}), "id .* is missing"),
     ],
 )
 def test_steps_that_would_give_other_ids_are_refused(tmp_path, change, message):
@@ -183,12 +156,3 @@ def test_a_vocabulary_without_all_bytes_is_refused():
     vocabulary = [token for token in tokenizer.vocabulary if token not in ("<0xE6>", "<0xFF>")]
     with pytest.raises(ValueError, match="the vocabulary has no <0xE6>, nor 1 others of the 256 bytes"):
         MmBertTokenizer(vocabulary, tokenizer.merges, tokenizer.added_tokens)
-    # "é" is U+00E9 and in the vocabulary, but has other bytes.
-    vocabulary = [token for token in tokenizer.vocabulary if token != "<0xE9>"]
-    with pytest.raises(ValueError, match="the vocabulary has no <0xE9>"):
-        MmBertTokenizer(vocabulary, tokenizer.merges, tokenizer.added_tokens)
-
-
-def test_files_of_another_kind_are_not_taken_for_it(tmp_path):
-    published_like(tmp_path)
-    assert kind_in(tmp_path) is MmBertTokenizer

@@ -10,7 +10,7 @@ from made_tokenizers import SENTENCES, modernbert_tokenizer
 from tiers import once
 from transformers import AutoTokenizer
 
-from keras_bert_impl.text.tokenizers import BytePairTokenizer, ModernBertTokenizer, kind_in, learn_byte_pairs
+from keras_bert_impl.text.tokenizers import ModernBertTokenizer, learn_byte_pairs
 from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import MODERNBERT
 from keras_bert_impl.text.tokenizers.modernbert_tokenizer import nfc_with_places
 
@@ -20,7 +20,7 @@ CONTROL = re.compile(r"\[(CLS|PAD|SEP|UNK|MASK)\]|<\|padding\|>")
 TEXTS = [
     *(text for text in HOSTILE_TEXTS if len(text) < 1000 and not CONTROL.search(text)),
     *SENTENCES,
-    *mixed_texts(100),
+    *mixed_texts(50),
     "a  b   c    d       e",
     " leading, trailing \n\n\n  ",
     "def f():\n        return  3\n",
@@ -76,19 +76,8 @@ def test_files_as_published_give_the_ids_of_transformers(tmp_path, tokenizer):
         assert tokenizer.add_prefix_space or ours.decode(found.ids) == unicodedata.normalize("NFC", text)
 
 
-def test_what_is_saved_opens_in_transformers_and_what_that_saves_opens_here(tmp_path, tokenizer):
-    tokenizer.save_pretrained(tmp_path / "ours", sequence_length=77)
-    theirs = AutoTokenizer.from_pretrained(tmp_path / "ours")
-    assert theirs.model_max_length == 77 and theirs.mask_token_id == tokenizer.mask_id
-    text, pair = "The cat   [MASK].", "Café"
-    assert theirs(text)["input_ids"] == tokenizer.encode_with_masks(text).ids
-    assert theirs("The cat", pair)["input_ids"] == tokenizer.encode("The cat", pair).ids
-    theirs.save_pretrained(tmp_path / "theirs")
-    assert ModernBertTokenizer.from_pretrained(tmp_path / "theirs") == tokenizer
-
-
 def test_composed_text_is_that_of_the_library_for_every_character(tokenizer):
-    texts = letters_between(101)
+    texts = letters_between(499)
     assert [tokenizer.encode(text, add_special_tokens=False).ids for text in texts] == tokenizer.ids_batch(texts)
 
 
@@ -124,11 +113,6 @@ def test_marks_that_were_added_as_special_tokens_are_whole_as_in_transformers(tm
     expected = theirs(text)["input_ids"]
     assert {*map(ours.token_to_id, ("[E1]", "[/E1]", "[D] "))} <= set(expected)
     assert ours.encode(text).ids == expected == AutoTokenizer.from_pretrained(tmp_path / "ours")(text)["input_ids"]
-    config = json.loads((tmp_path / "marked" / "tokenizer_config.json").read_text())
-    config["extra_special_tokens"] = [*config["extra_special_tokens"], "[E2]"]  # which has no id in tokenizer.json
-    (tmp_path / "marked" / "tokenizer_config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match=r"tokenizer_config.json: 1 added tokens, such as \[E2\], are matched in the"):
-        ModernBertTokenizer.from_pretrained(tmp_path / "marked")
 
 
 @pytest.mark.parametrize("text", ["a[CLS]b [SEP] [PAD]", "[MASK]", "<|padding|> [UNK]"])
@@ -140,29 +124,11 @@ def test_control_tokens_in_a_text_stay_text(text, tokenizer, tmp_path):
         assert one.decode(ids).strip() == text and one.ids_batch([text]) == [ids]
 
 
-def test_masks_take_the_white_space_before_them_along():
+def test_a_mask_stands_where_it_is_written():
     tokenizer = modernbert_tokenizer()
-    for text in ("The   [MASK]   cat [MASK]", "[MASK]", "The \n[MASK]."):
-        assert tokenizer.encode_with_masks(text).ids == tokenizer._masking.encode(text).ids
     encoding = tokenizer.encode_with_masks("The [MASK].")
     start, end = encoding.offsets[encoding.ids.index(tokenizer.mask_id)]
     assert "The [MASK]."[start:end] == "[MASK]"
-
-
-def test_a_row_of_a_pair_has_one_separator_and_no_segments(tokenizer):
-    rows = tokenizer(["The cat"], ["Paris"])
-    ids = rows["token_ids"][0, : rows["padding_mask"][0].sum()].tolist()
-    assert ids == tokenizer.encode("The cat", "Paris").ids and ids.count(tokenizer.sep_id) == 2
-    assert ids[0] == tokenizer.cls_id and not rows["segment_ids"].any()
-    assert rows["token_ids"][0, -1] == tokenizer.pad_id
-
-
-def test_words_have_the_ids_that_they_have_in_running_text(tokenizer):
-    words = ["The", "cat", "isn't", "in", "Zürich", "."]
-    [ids] = tokenizer.ids_of_words([words])
-    assert [index for of_word in ids for index in of_word] == tokenizer.encode(
-        " ".join(words), add_special_tokens=False
-    ).ids
 
 
 def test_runs_of_spaces_begin_a_word_and_what_follows_belongs_to_it():
@@ -192,8 +158,6 @@ def added(file, **flags):
         (lambda content: added(content, lstrip=True), r"the added token '<\|mail\|>' has lstrip, which is not"),
         (lambda content: added(content, normalized=False, content="日本"), "'日本' has normalized=false, which"),
         (lambda content: added(content, normalized=False, content=" [E]"), r"' \[E\]' has normalized=false, which"),
-        (lambda content: content["post_processor"].update(pair=[]), "post_processor"),
-        (lambda content: content["added_tokens"].pop(-2), "id .* is missing"),
     ],
 )
 def test_steps_that_would_give_other_ids_are_refused(tmp_path, change, message):
@@ -206,10 +170,3 @@ def test_an_added_token_without_an_id_is_refused():
     tokenizer = modernbert_tokenizer()
     with pytest.raises(ValueError, match="the added token 'zz' is not in the vocabulary"):
         ModernBertTokenizer(tokenizer.vocabulary, tokenizer.merges, added_tokens=["zz"])
-
-
-def test_byte_level_bpe_of_another_family_is_not_taken_for_it(tmp_path):
-    published_like(modernbert_tokenizer(), tmp_path)
-    assert kind_in(tmp_path) is ModernBertTokenizer
-    with pytest.raises(ValueError, match=r"type of the normalizer is 'NFC', expected None: RoBERTa.s algorithm"):
-        BytePairTokenizer.from_pretrained(tmp_path)

@@ -3,7 +3,6 @@
 import unicodedata
 
 import pytest
-from conftest import WORDS
 from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts, revealing_vocabulary
 from made_tokenizers import byte_pair_tokenizer, deberta_v1_tokenizer, mmbert_tokenizer, modernbert_tokenizer
 from tiers import once
@@ -31,19 +30,12 @@ def assigned_letters(step):
 
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_ids_are_those_of_training_in_every_script(lowercase, tmp_path):
-    texts = [*HOSTILE_TEXTS, *mixed_texts(300), *assigned_letters(67)]
+    texts = [*HOSTILE_TEXTS, *mixed_texts(100), *assigned_letters(997)]
     tokenizer = kbi.WordPieceTokenizer(revealing_vocabulary(texts, lowercase), lowercase)
     read = portable(tokenizer, tmp_path)
     read.no_padding()
     found, expected = ([row.ids for row in source.encode_batch(texts)] for source in (read, tokenizer))
     assert [text for text, one, other in zip(texts, found, expected, strict=True) if one != other] == []
-
-
-def test_only_characters_after_unicode_14_are_lower_cased_differently(tmp_path):
-    capital = "\u1c89"  # CYRILLIC CAPITAL LETTER TJE, of Unicode 16
-    tokenizer = kbi.WordPieceTokenizer([*WORDS, capital, "\u1c8a"])
-    ids = portable(tokenizer, tmp_path).encode(capital).ids
-    assert (tokenizer.encode(capital).tokens[1], tokenizer.id_to_token(ids[1])) == (capital, "\u1c8a")
 
 
 def test_rows_are_padded_and_cut_as_here(small_tokenizer, tmp_path):
@@ -52,14 +44,6 @@ def test_rows_are_padded_and_cut_as_here(small_tokenizer, tmp_path):
     expected = small_tokenizer(texts, sequence_length=7)
     for name, field in (("token_ids", "ids"), ("segment_ids", "type_ids"), ("padding_mask", "attention_mask")):
         assert [getattr(row, field) for row in rows] == expected[name].tolist()
-
-
-def test_a_cut_pair_differs_by_a_token_at_most(small_tokenizer, tmp_path):
-    first, second = "the cat sat on a mat", "a dog ran in rain ."
-    row = portable(small_tokenizer, tmp_path, sequence_length=10).encode(first, second)
-    expected = small_tokenizer([first], [second], sequence_length=10)
-    # Seven tokens for two long texts: here the first has four of them, in the library three.
-    assert (sum(expected["segment_ids"][0]), sum(row.type_ids)) == (4, 5)
 
 
 @pytest.mark.parametrize(("masks", "tokens"), [(True, ["[MASK]"]), (False, ["[UNK]", "[UNK]", "[UNK]"])])

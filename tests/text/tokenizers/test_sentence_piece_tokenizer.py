@@ -66,14 +66,6 @@ def test_texts_give_the_ids_tokenizer_of_transformers(tokenizer):
     assert tokenizer.encode("The cat", "Paris").ids == theirs("The cat", "Paris")["input_ids"]
 
 
-def test_masks_give_the_ids_tokenizer_of_transformers(tokenizer):
-    theirs, mask = tokenizer_of_transformers(tokenizer), tokenizer.mask_texts[0]
-    for text in (f"The capital is {mask}.", f"{mask} of {mask} is"):
-        found = tokenizer.encode_with_masks(text)
-        assert [index for index in found.ids if index == tokenizer.mask_id] == [tokenizer.mask_id] * text.count(mask)
-        assert found.ids == theirs(text)["input_ids"]
-
-
 def test_pieces_are_those_of_the_library_and_alone_and_together_the_same(tokenizer):
     library = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
     for text in TEXTS:
@@ -128,22 +120,6 @@ def test_offsets_are_characters_of_the_original_text():
     for number, (start, end) in zip(numbers.tolist(), found.offsets, strict=True):
         words[number] += text[start:end]
     assert "".join(words.values()).replace(" ", "") == text.replace(" ", "") and "Café" in words.values()
-
-
-def test_control_tokens_in_a_text_stay_text(tokenizer):
-    for text in ("[CLS] a [SEP]", "<s>a</s>", "<pad> [MASK] <mask>", "[SEP]"):
-        ids = tokenizer.encode(text, add_special_tokens=False).ids
-        assert not (tokenizer.special_ids - {tokenizer.unk_id}) & set(ids)
-
-
-def test_rows_have_the_template_of_the_family():
-    albert, xlm = albert_tokenizer()(["The cat"], ["Paris"]), xlm_roberta_tokenizer()(["The cat"], ["Paris"])
-    assert albert["segment_ids"].any() and not xlm["segment_ids"].any()
-    for tokenizer, rows in ((albert_tokenizer(), albert), (xlm_roberta_tokenizer(), xlm)):
-        found = tokenizer.encode("The cat", "Paris")
-        length = len(found.ids)
-        assert rows["token_ids"][0, :length].tolist() == found.ids and rows["padding_mask"][0].sum() == length
-        assert rows["segment_ids"][0, :length].tolist() == found.type_ids
 
 
 def test_xlnets_tokens_are_in_the_published_order_and_its_rows_end_in_cls(tmp_path):
@@ -219,13 +195,6 @@ def test_pieces_read_as_text_fill_masks_and_decode(tokenizer):
     assert tokenizer.decode(tokenizer.encode("the cat sat on the mat").ids) == "the cat sat on the mat"
     is_continuation = dict(zip(tokenizer.vocabulary, tokenizer.is_continuation, strict=True))
     assert not is_continuation[token] and is_continuation["a"] and not is_continuation[tokenizer.names[0]]
-
-
-def test_words_have_the_ids_that_they_have_in_running_text(tokenizer):
-    words = ["The", "cat", "isn't", "in", "Paris", "."]
-    [ids] = tokenizer.ids_of_words([words])
-    flat = [index for of_word in ids for index in of_word]
-    assert flat == tokenizer.encode(" ".join(words), add_special_tokens=False).ids
 
 
 def test_a_portable_file_gives_the_same_ids_but_for_what_its_docstring_names(tokenizer, tmp_path):

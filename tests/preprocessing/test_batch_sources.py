@@ -221,6 +221,7 @@ def test_columns_of_other_names_are_refused(columns, model):
             model.fit(data, verbose=0)
 
 
+@pytest.mark.full
 def test_the_choices_of_a_loader_are_those_of_each_text(small_tokenizer):
     config = kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7, max_length=16)
     model = kbi.MultipleChoice(kbi.BertEncoder(config), small_tokenizer)

@@ -86,6 +86,7 @@ def test_counting_without_end_is_said(monkeypatch):
         batches_of(generated(5))
 
 
+@pytest.mark.full
 def test_texts_that_were_cut_are_said_once_for_all_batches_and_epochs(model):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -150,6 +151,7 @@ def test_the_lengths_of_batches_are_few():
 
 
 @three_in_full
+@pytest.mark.full
 def test_a_dataset_without_a_batch_is_refused_and_leaves_the_model_whole(model):
     dataset = generated(3).unbatch().filter(lambda text, label: False).batch(2)
     with pytest.raises(ValueError, match="The dataset yields no batch"):

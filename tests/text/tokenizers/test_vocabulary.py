@@ -21,6 +21,7 @@ def test_learned_vocabulary_begins_with_the_control_tokens():
     assert len(learn_vocabulary(PROSE, 30)) == 30  # though each character takes two tokens
 
 
+@pytest.mark.full
 def test_equal_texts_give_equal_vocabularies():
     assert learn_vocabulary(PROSE, 500) == learn_vocabulary(iter(PROSE), 500)
 

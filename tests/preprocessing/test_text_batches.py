@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
-from tiers import every_backend, three_in_full
+from tiers import every_backend, full_on, three_in_full
 
 import keras_bert_impl as kbi
 from keras_bert_impl.batching import padded_length
@@ -136,6 +136,7 @@ def test_batches_of_a_dataset_are_as_long_as_their_texts(long_model, monkeypatch
 
 
 @every_backend
+@full_on("tensorflow")
 def test_a_shuffled_dataset_may_begin_with_any_length(long_model):
     dataset, _ = texts_like("long", "short", "long", "short")
     dataset = dataset.shuffle(4, seed=2)  # in another order each time it is read

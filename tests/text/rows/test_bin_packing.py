@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from made_text import TOKENIZER, tokens
-from tiers import on
+from tiers import on, once
 
 from keras_bert_impl.preprocessing.graphs.example_parsing import unpack_features
-from keras_bert_impl.preprocessing.graphs.tf_data import read_training_data
 from keras_bert_impl.text.rows.bin_packing import assign_rows, most_sequences
+from keras_bert_impl.text.rows.numpy_data import TrainingBatches
 from keras_bert_impl.text.rows.pretraining_rows import write_rows
 
 pytestmark = on("tensorflow")
@@ -67,18 +67,11 @@ def paths(tmp_path):
 
 
 def read(paths, packed):
-    dataset = read_training_data(
-        paths,
-        TOKENIZER,
-        sequence_length=48,
-        predictions_per_sequence=7,
-        batch_size=4,
-        packed=packed,
-        repeat=False,
-    )
-    return list(dataset.as_numpy_iterator())
+    options = {"sequence_length": 48, "predictions_per_sequence": 7, "batch_size": 4}
+    return list(TrainingBatches(paths, TOKENIZER, packed=packed, repeat=False, **options))
 
 
+@once
 def test_packed_files_hold_the_pairs_of_the_padded_ones(paths):
     def pairs(batches, split):
         found = []

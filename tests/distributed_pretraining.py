@@ -1,11 +1,11 @@
 """Runs keras-bert pretrain in one of several processes, and records every reading of a variable.
 
-    KERAS_BACKEND=jax python tests/distributed_pretraining.py '{"data": "data", "output": "run"}' RECORD [alone|killed]
+    KERAS_BACKEND=jax python tests/distributed_pretraining.py '{"data": "data", "output": "run"}' RECORD [killed]
 
 Writes the paths of the variables that were read, in their order, to RECORD. A variable is an array of all processes:
 what one of them computes from it alone, it may wait for for ever on a TPU slice, where all have to take part. On CPUs
-it does not always wait, so that the records have to be compared. With `alone`, a callback of the first process reads
-the learning rate, as Keras' TensorBoard does. With `killed`, the process kills itself in its first round.
+it does not always wait, so that the records have to be compared. With `killed`, the process kills itself in its first
+round.
 """
 
 import json
@@ -19,7 +19,6 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras
 import stand_in_bucket
 
-from keras_bert_impl import distribution
 from keras_bert_impl.callbacks import stop_on_bad_loss
 from keras_bert_training import pretraining, pretraining_report
 
@@ -34,11 +33,6 @@ def main():
         record.append(variable.path)
         return inherited.fget(variable)
 
-    class ReadsAlone(stop_on_bad_loss.StopOnBadLoss):
-        def on_epoch_end(self, epoch, logs=None):
-            if distribution.is_chief():
-                float(self.model.optimizer.learning_rate)
-
     class Killed(stop_on_bad_loss.StopOnBadLoss):
         def on_train_batch_end(self, batch, logs=None):
             super().on_train_batch_end(batch, logs)
@@ -51,7 +45,7 @@ def main():
         | {"unigram_masked_lm_perplexity": 2.0, "bigram_masked_lm_perplexity": 2.0}
     )
     if sys.argv[3:]:
-        pretraining.StopOnBadLoss = {"alone": ReadsAlone, "killed": Killed}[sys.argv[3]]
+        pretraining.StopOnBadLoss = Killed
     pretraining.run(pretraining.PretrainConfig(**options))
     pathlib.Path(sys.argv[2]).write_text("\n".join(record))
 

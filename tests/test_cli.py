@@ -71,20 +71,6 @@ def test_options_are_parsed_before_a_backend_is_imported():
     assert done.stdout.endswith("\n[]\n")
 
 
-@pytest.mark.full
-def test_the_command_has_the_whole_package_when_it_runs(tmp_path):
-    """A task's file of your own may use any public name."""
-    (tmp_path / "own.py").write_text(
-        "import keras_bert_impl as kbi\nprint(kbi.TextClassifier.__name__)\nraise OSError('x')\n"
-    )
-    (tmp_path / "data").mkdir()
-    words = ["finetune", "--task", str(tmp_path / "own.py"), "--data", "data", "--model", "m", "--output", "out"]
-    done = subprocess.run(
-        [sys.executable, "-m", "keras_bert_training", *words], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.stdout.split("\n")[-2:] == ["TextClassifier", ""] and done.stderr == "error: x\n"
-
-
 def test_the_pages_import_the_library_before_keras_and_tensorflow():
     """Only then are TensorFlow's start-up messages hidden."""
     for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):

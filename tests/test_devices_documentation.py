@@ -6,12 +6,10 @@ import subprocess
 import sys
 
 import pytest
-from conftest import WORDS
 from documentation import indented_blocks, python_blocks
+from made_runs import write_checkpoint
 from test_distribution import free_ports
 from tiers import on
-
-import keras_bert_impl as kbi
 
 PAGE = "docs/devices.md"
 # Two devices of the CPU stand in for GPUs, and a strategy over them for that of a TPU.
@@ -30,10 +28,7 @@ tf.config.experimental_connect_to_cluster = tf.tpu.experimental.initialize_tpu_s
 
 @pytest.fixture
 def folder(tmp_path):
-    sizes = {"hidden_size": 12, "num_layers": 1, "num_heads": 2, "intermediate_size": 16, "max_length": 64}
-    model = kbi.Pretrainer(kbi.BertEncoder(kbi.BertConfig(len(WORDS), **sizes)))
-    model.save_pretrained(tmp_path / "bert-base-uncased")
-    kbi.WordPieceTokenizer(WORDS).save_pretrained(tmp_path / "bert-base-uncased")
+    write_checkpoint(tmp_path / "bert-base-uncased")
     return tmp_path
 
 

@@ -87,10 +87,6 @@ def test_the_question_is_answered_from_the_passage(run):
     assert len(tutorial(3)[0].strip().splitlines()) - 1 <= 10  # one line is empty
 
 
-def test_transformers_still_has_no_question_answering_pipeline():
-    assert "question-answering" not in transformers.pipelines.SUPPORTED_TASKS
-
-
 def test_entities_have_the_scores_and_characters_of_transformers(run):
     assert len(tutorial(4)[0].strip().splitlines()) - 1 <= 8
     names, _ = run(4)

@@ -106,13 +106,6 @@ def test_what_the_approximation_of_gelu_changes_is_told_without_random_weights(s
     assert 0 < float(told.split()[0].rstrip(".")) < 1e-2
 
 
-def test_the_threshold_of_a_question_answerer_is_told_where_google_takes_it(small_config, tmp_path, capsys):
-    config = dataclasses.replace(small_config, activation="gelu_tanh")
-    kbi.QuestionAnswerer(kbi.BertEncoder(config), null_threshold=-1.5).save_pretrained(tmp_path / "old")
-    assert convert.run(convert.ConvertConfig(str(tmp_path / "old"), str(tmp_path / "new"), "google")) == 0
-    assert "run_squad.py --null_score_diff_threshold=-1.5." in capsys.readouterr().out
-
-
 def test_no_other_activation_is_replaced_by_the_approximation_of_gelu(small_config, tmp_path):
     kbi.BertEncoder(dataclasses.replace(small_config, activation="relu")).save_pretrained(tmp_path / "relu")
     with pytest.raises(ValueError, match=r"--approximate_gelu: the source computes relu, which is no GELU"):

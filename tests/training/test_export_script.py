@@ -1,4 +1,5 @@
 import json
+import pathlib
 
 import pytest
 from conftest import WORDS
@@ -24,26 +25,20 @@ def checkpoint(tmp_path):
 
 @on("tensorflow")
 @pytest.mark.full
-def test_example_printed_for_a_pre_trained_checkpoint_runs(checkpoint, tmp_path, capsys):
-    path, output = checkpoint(kbi.Pretrainer), str(tmp_path / "served")
-    run(parse(ExportConfig, ["--model", path, "--output", output, "--sequence-length", "9"]))
-    printed = capsys.readouterr().out
-    assert "    in   text            string   (None,)\n" in printed
-    assert "    out  probabilities   float32  (None, None, 5)\n" in printed
-    example = [line.strip() for line in printed.splitlines()[-4:]]
-    exec("\n".join(example))
-    guesses = capsys.readouterr().out
-    assert sum(guesses.count(f"b'{word}'") for word in WORDS) == 5
-
-
-@on("tensorflow")
-@pytest.mark.full
-@pytest.mark.parametrize("kind", [kbi.TextRegressor, kbi.QuestionAnswerer, kbi.MultipleChoice])
-def test_examples_of_other_heads_run(checkpoint, tmp_path, capsys, kind):
+@pytest.mark.parametrize("kind", [kbi.Pretrainer, kbi.TextRegressor, kbi.QuestionAnswerer, kbi.MultipleChoice])
+def test_the_printed_example_runs(checkpoint, tmp_path, capsys, kind):
     path, output = checkpoint(kind), str(tmp_path / "served")
     run(parse(ExportConfig, ["--model", path, "--output", output, "--sequence-length", "9"]))
-    exec("\n".join(line.strip() for line in capsys.readouterr().out.splitlines()[-4:]))
+    printed = capsys.readouterr().out
+    assert kind is not kbi.Pretrainer or "out  probabilities   float32  (None, None, 5)\n" in printed
+    exec("\n".join(line.strip() for line in printed.splitlines()[-4:]))
     assert capsys.readouterr().out.startswith("[")
+
+
+def _renamed(path, architecture):
+    file = pathlib.Path(path) / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "architectures": [architecture]}))
+    return path
 
 
 @pytest.mark.parametrize(
@@ -68,11 +63,3 @@ def test_task_without_a_head_is_refused(checkpoint):
     _renamed(path, "BertLMHeadModel")
     with pytest.raises(ValueError, match="give --task"):
         choose_task(path)
-
-
-def _renamed(path, architecture):
-    with open(f"{path}/config.json") as file:
-        content = json.load(file)
-    with open(f"{path}/config.json", "w") as file:
-        json.dump({**content, "architectures": [architecture]}, file)
-    return path

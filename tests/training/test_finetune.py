@@ -234,6 +234,13 @@ def test_balanced_classes_are_counted_by_texts_and_not_by_windows(checkpoint, tm
     np.testing.assert_allclose(sums * 3 / len(rows), 1.5, rtol=1e-6)
 
 
+def test_a_weight_of_a_class_that_does_not_occur_is_refused(checkpoint, tmp_path):
+    write_mrpc(tmp_path / "data")
+    with pytest.raises(ValueError, match="'similar', which is not one of the classes"):
+        finetuning.run(config_of(checkpoint, tmp_path, "mrpc", class_weights={"similar": 2.0}))
+    assert not (tmp_path / "run").exists()
+
+
 def test_what_is_cut_and_what_is_in_two_splits_is_counted(checkpoint, tmp_path, capsys):
     task = own_task("text_classification", tmp_path)
     splits = {"train": ["the cat sat", "a dog ran", "is it bad ? " * 9, "mats"], "dev": ["a dog ran", "the", "mats"]}
@@ -277,18 +284,10 @@ def test_a_set_of_the_hub_needs_no_validation_split_and_may_have_rows_without_la
 
 
 PLAIN_TASK = """
-from keras_bert_training.tasks import glue
-
-class Plain:
-    def __init__(self, task):
-        self.task = task
-
-    def __getattr__(self, part):
-        if part == "task":
-            raise AttributeError(part)
-        return getattr(self.task, part)
-
-TASK = Plain(glue.TASKS["mrpc"])
+import types
+from keras_bert_training.tasks.glue import TASKS
+MRPC = TASKS["mrpc"]
+TASK = types.SimpleNamespace(**{part: getattr(MRPC, part) for part in dir(MRPC) if part[0] != "_"})
 """
 
 
@@ -335,20 +334,6 @@ def test_malformed_rows_are_skipped_and_counted_or_stop(checkpoint, tmp_path, co
     assert command(finetuning.FinetuneConfig, finetuning.run, *arguments, *quick, "--bad-rows", "skip") is None
     printed = capsys.readouterr().out
     assert "train: 1 malformed rows left out" in printed and "train.tsv line 12" in printed
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({"task": "mrcp"}, "no task 'mrcp': give one of .*mrpc"),
-        ({"task": "mrpc", "class_weights": {"similar": 2.0}}, "'similar', which is not one of the classes not_"),
-    ],
-)
-def test_what_a_task_does_not_have_is_refused(checkpoint, tmp_path, options, complaint):
-    write_mrpc(tmp_path / "data")
-    with pytest.raises(ValueError, match=complaint):
-        finetuning.run(config_of(checkpoint, tmp_path, **options))
-    assert not (tmp_path / "run").exists()
 
 
 def texts_and_classes(folder):

@@ -1,4 +1,4 @@
-"""Fine-tuning on several devices and in several processes gives the losses, weights and files of one device."""
+"""Fine-tuning in several processes gives the losses, weights and files of one device."""
 
 import json
 import subprocess
@@ -8,18 +8,15 @@ import keras
 import numpy as np
 import pytest
 import safetensors.numpy
-from conftest import WORDS
+from made_runs import write_checkpoint
 from made_tasks import write_ner
 from test_distribution import environments
 from tiers import on
 
-import keras_bert_impl as kbi
 from keras_bert_impl import distribution
 
 FINETUNE = [sys.executable, "-m", "keras_bert_training", "finetune"]
-# The distribution for two devices of this machine, and for two processes.
-KINDS = {"tensorflow": ("mirrored", "multi_worker"), "jax": ("data_parallel", "data_parallel")}
-DEVICES, PROCESSES = KINDS.get(keras.backend.backend(), (None, None))
+KINDS = {"tensorflow": "multi_worker", "jax": "data_parallel"}
 pytestmark = on(*KINDS)
 
 
@@ -28,9 +25,7 @@ def begun(tmp_path_factory):
     """A task of named entities that are spread unevenly over the rows, and a checkpoint to start from."""
     path = tmp_path_factory.mktemp("begun")
     write_ner(path / "data")
-    config = kbi.BertConfig(len(WORDS), hidden_size=12, num_layers=1, num_heads=3, intermediate_size=21, max_length=64)
-    kbi.Pretrainer(kbi.BertEncoder(config)).save_pretrained(path / "checkpoint")
-    kbi.WordPieceTokenizer(WORDS).save_pretrained(path / "checkpoint")
+    write_checkpoint(path / "checkpoint")
     return path
 
 
@@ -56,11 +51,6 @@ def run(begun, name, *options, processes=1):
     return begun / name, [output for output, _ in printed]
 
 
-@pytest.fixture(scope="module")
-def alone(begun):
-    return run(begun, "alone")[0]
-
-
 def assert_same(found, expected):
     assert sorted(path.name for path in found.iterdir()) == sorted(path.name for path in expected.iterdir())
     figures, wanted = (json.loads((path / "metrics.json").read_text()) for path in (found, expected))
@@ -76,18 +66,14 @@ def assert_same(found, expected):
 
 
 @pytest.mark.full
-def test_two_devices_learn_what_one_learns(begun, alone):
-    assert_same(run(begun, "devices", "--distribution", DEVICES, "--devices", "2")[0], alone)
-
-
-@pytest.mark.full
-def test_two_processes_learn_what_one_learns_and_one_of_them_writes(begun, alone):
-    found, (_, printed_by_other) = run(begun, "processes", "--distribution", PROCESSES, processes=2)
-    assert_same(found, alone)
+def test_two_processes_learn_what_one_learns_and_one_of_them_writes(begun):
+    kind = ("--distribution", KINDS[keras.backend.backend()])
+    found, (_, printed_by_other) = run(begun, "processes", *kind, processes=2)
+    assert_same(found, run(begun, "alone")[0])
     # Before Keras is imported, no process knows which it is.
     lines = [line.strip() for line in printed_by_other.splitlines() if "[Gloo]" not in line]
     assert not [line for line in lines if line and not line.startswith("importing Keras on ")]
-    again, (printed, _) = run(begun, "processes", "--distribution", PROCESSES, processes=2)
+    again, (printed, _) = run(begun, "processes", *kind, processes=2)
     assert f"{again} holds the finished run" in printed
 
 

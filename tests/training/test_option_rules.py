@@ -156,7 +156,6 @@ def test_defaults_keep_every_rule(kind):
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
-        (["--quantise", "int8"], "unrecognized arguments: --quantise int8."),
         (["--max_seq_length", "9"], "unrecognized arguments: --max_seq_length 9. Did you mean --sequence_length?"),
         (["--precisoin", "int8"], "unrecognized arguments: --precisoin int8. Did you mean --precision?"),
     ],

@@ -57,11 +57,6 @@ def test_no_callback_of_one_process_reads_a_variable(prepared_data, tmp_path):
     assert len(events) == 1 and b"masked words" in events[0].read_bytes(), "also with the guesses of all processes"
 
 
-def test_a_callback_that_reads_in_one_process_is_seen_in_the_records(prepared_data, tmp_path):
-    _, (one, other) = run(prepared_data(), tmp_path, "alone")
-    assert len(one) > len(other)
-
-
 def test_all_processes_end_if_another_run_is_in_their_directory(prepared_data, tmp_path):
     with locked(tmp_path / "run"):
         printed, _ = run(prepared_data(), tmp_path, status=1)

@@ -15,12 +15,13 @@ pytestmark = once
 
 
 def test_outputs_of_commands_that_write_local_files_are_no_urls():
-    with pytest.raises(ValueError, match="The output gs://b/x is remote: name a local directory"):
-        parse(ExportConfig, ["--model=hf://owner/name", "--output=gs://b/x"])
-    with pytest.raises(ValueError, match="The output gs://b/x is remote"):
-        parse(ConvertConfig, ["--source=somewhere", "--target=gs://b/x"])
-    with pytest.raises(ValueError, match="The output s3://b/x is remote"):
-        parse(pretraining.PretrainConfig, ["--data=gs://b/data", "--output=s3://b/x"])
+    for kind, words in (
+        (ExportConfig, ["--model=hf://owner/name", "--output=gs://b/x"]),
+        (ConvertConfig, ["--source=somewhere", "--target=gs://b/x"]),
+        (pretraining.PretrainConfig, ["--data=gs://b/data", "--output=s3://b/x"]),
+    ):
+        with pytest.raises(ValueError, match="is remote"):
+            parse(kind, words)
     assert parse(pretraining.PretrainConfig, ["--data=gs://b/data", "--output=gs://b/x"]).output == "gs://b/x"
 
 

@@ -1,4 +1,4 @@
-"""Runs the programs of docs/start.md, cookbook.md, moving.md and adding.md as they are written there.
+"""Runs the programs of docs/start.md, cookbook.md, moving.md, adding.md and long_texts.md as they are written there.
 
 The checkpoints are small and random, under the names that the pages use.
 """
@@ -39,8 +39,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run_blocks(page):
-    names = {}
+def run_blocks(page, **names):
     for block in python_blocks(page):
         exec(compile(block, page, "exec"), names)
     return names
@@ -94,6 +93,16 @@ def test_the_programs_for_those_who_move_run_there_and_back(folder, capsys):
     names = run_blocks("docs/moving.md")
     (found,) = names["classifier"].classify("a fine film")
     assert f"'label': '{found.label}'" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_the_page_on_long_texts_shows_runs(folder):
+    kbi.MaskedLM.from_pretrained("bert-base-uncased").save_pretrained("teacher")
+    run_blocks("docs/long_texts.md", texts=["the cat sat " * 40, "a dog"] * 4, labels=[1, 0] * 4)
+    blocks = indented_blocks("docs/long_texts.md")
+    for name, *options in (words for block in blocks for words in commands(block, "keras-bert")):
+        main([name, *options, "--epochs=1", "--batch_size=4", "--sequence_length=40", "--jit_compile=off"])
+    assert kbi.TextClassifier.from_pretrained("runs/reviews/model").long_texts == "windows"
 
 
 def test_the_task_of_the_guide_is_trained(folder):

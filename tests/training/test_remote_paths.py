@@ -47,8 +47,3 @@ def test_a_bucket_without_a_client_for_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in ("tensorflow", "gcsfs") else name)
     with pytest.raises(ImportError, match=r"gs://bucket/run cannot be opened without gcsfs: pip install 'keras_bert"):
         path_of("gs://bucket/run")
-
-
-def test_a_bucket_keeps_its_name():
-    pytest.importorskip("orbax.checkpoint")
-    assert str(path_of("gs://bucket/run") / "step-00000003") == "gs://bucket/run/step-00000003"

@@ -3,10 +3,7 @@
 import dataclasses
 import json
 import os
-import signal
 import socket
-import subprocess
-import sys
 
 import pytest
 from tiers import once
@@ -94,24 +91,3 @@ def test_a_second_run_in_a_directory_is_refused_until_the_first_has_ended(tmp_pa
     with locked(tmp_path):
         (tmp_path / "result").touch()
     assert [path.name for path in tmp_path.iterdir()] == ["result"]
-
-
-HOLDER = """
-import sys, time
-from keras_bert_training.claims import locked
-with locked(sys.argv[1]):
-    print("locked", flush=True)
-    time.sleep(600)
-"""
-
-
-@pytest.mark.full
-def test_the_lock_of_a_killed_process_holds_no_longer(tmp_path):
-    process = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path / "run"], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "locked\n"
-    with pytest.raises(ValueError, match=f"in use by process {process.pid} on"), locked(tmp_path / "run"):
-        pass
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    with locked(tmp_path / "run"):
-        assert str(os.getpid()) in (tmp_path / "run" / "run.lock").read_text()

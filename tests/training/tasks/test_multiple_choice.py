@@ -37,10 +37,9 @@ def test_a_label_that_is_no_ending_is_malformed(tmp_path):
 @needs_data
 def test_codah_is_read_whole():
     folder = DATA / "multiple_choice"
-    sizes = [
-        len(TASKS["codah"].read(folder / "CODAH" / "fold_0", s, BadRows()).texts) for s in ("train", "dev", "test")
-    ]
-    assert sizes == [1665, 556, 555]
+    read = TASKS["codah"].read
+    splits = [read(folder / "CODAH" / "fold_0", split, BadRows()) for split in ("train", "dev", "test")]
+    assert [len(examples.texts) for examples in splits] == [1665, 556, 555]
 
 
 def test_the_endings_of_a_text_are_consecutive_rows(small_tokenizer):

@@ -59,14 +59,6 @@ def test_equal_ids_are_refused_where_predictions_are_compared_by_them_but_not_in
         read_questions(path, BadRows(), training=False)
 
 
-def test_a_question_to_train_on_needs_answers(tmp_path):
-    path, row = tmp_path / "file.json", {"id": "0", "question": "?"}
-    path.write_text(json.dumps({"data": [{"paragraphs": [{"context": CONTEXT, "qas": [row]}]}]}))
-    assert len(read_questions(path, BadRows(), training=False)) == 1
-    with pytest.raises(ValueError, match=r"is not in SQuAD's layout: KeyError.'answers'. is missing"):
-        read_questions(path, BadRows(), training=True)
-
-
 @needs_data
 def test_the_questions_of_tydi_can_be_trained_on():
     path = DATA / "squad" / "tydiqa.goldp.en.train.json"

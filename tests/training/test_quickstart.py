@@ -8,7 +8,7 @@ from six_languages import SENTENCES
 
 from keras_bert_impl import WordPieceTokenizer
 from keras_bert_impl.text.tokenizers import learn_vocabulary
-from keras_bert_training import pretraining, pretraining_plan
+from keras_bert_training import labelled_sentences, pretraining, pretraining_plan
 from keras_bert_training.commands import quickstart
 from keras_bert_training.options.serve import ServeConfig
 from keras_bert_training.runs import parse
@@ -34,8 +34,9 @@ def recipes(tmp_path):
 
 @pytest.mark.full
 def test_quickstart_goes_from_text_to_served_predictions_and_reuses_what_is_there(
-    tmp_path, text_folder, recipes, capfd
+    tmp_path, text_folder, recipes, capfd, monkeypatch
 ):
+    monkeypatch.setattr(labelled_sentences, "FEWEST_SENTENCES", 5)
     arguments = ["--corpus", str(text_folder), "--output", str(tmp_path / "out"), "--recipes", str(recipes)]
     config, before = parse(quickstart.QuickstartConfig, arguments), set(threading.enumerate())
     figures = quickstart.run(config)

@@ -171,7 +171,7 @@ OTHER = {"tensorflow": ("mirrored", "4"), "jax": ("data_parallel", "4")}
 
 def shared_command(prepared, output, *options):
     shape = "--size bert_tiny --num_layers 1 --hidden_size 12 --num_heads 2 --intermediate_size 20 --dropout_rate 0"
-    length = "--steps 240 --steps_per_round 20 --batch_size 8 --validation_batches 1"
+    length = "--steps 120 --steps_per_round 10 --batch_size 8 --validation_batches 1"
     more = ["--jit_compile", "on" if keras.backend.backend() == "jax" else "off", *options]
     files = ["--data", str(prepared), "--output", str(output)]
     return [*PRETRAIN, *files, *shape.split(), *length.split(), *more]
@@ -211,7 +211,7 @@ def test_when_one_of_two_processes_is_asked_to_end(prepared, tmp_path):
         for one in environments(2)
     ]
     assert [process.wait(timeout=120) for process in again] == [0, 0]
-    assert last_state(tmp_path / "run")[0] == 240
+    assert last_state(tmp_path / "run")[0] == 120
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +238,7 @@ def test_when_one_of_two_processes_is_killed(victim, prepared, alone, tmp_path):
     assert processes[1 - victim].returncode != 0
     assert "another one was killed or cannot be reached" in printed
     step, _, _ = last_state(output)
-    assert 0 < step < 240
+    assert 0 < step < 120
     kind, devices = OTHER[keras.backend.backend()]
     command = shared_command(prepared, output, "--distribution", kind, "--devices", devices)
     done = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)

@@ -25,12 +25,18 @@ def test_next_sentences_are_not_asked_of_rows_without_pairs():
     assert pretraining_model.learns_pairs(config_of(), kbi.BertConfig, data) is False
 
 
-def test_a_checkpoint_determines_the_size(tmp_path):
+@pytest.mark.parametrize(
+    ("options", "differs"), [({"num_layers": 3}, "num_layers"), ({"size": "bert_base"}, "size"), ({}, None)]
+)
+def test_a_checkpoint_determines_the_size(tmp_path, options, differs):
     found = kbi.checkpoints.open_checkpoint(write_checkpoint(tmp_path)).config
-    pretraining_model.check_size(config_of(init=str(tmp_path)), {"num_layers": found.num_layers}, found)
-    for size, shape, differs in ((None, {"num_layers": 3}, "num_layers"), ("bert_base", {}, "size")):
-        with pytest.raises(ValueError, match=f"of 2 layers of width 12: leave out {differs}"):
-            pretraining_model.check_size(config_of(init=str(tmp_path), size=size), shape, found)
+    config = config_of(init=str(tmp_path), **options)
+    shape = {name: value for name, value in options.items() if name != "size"}
+    if differs is None:
+        pretraining_model.check_size(config, {"num_layers": found.num_layers}, found)
+        return
+    with pytest.raises(ValueError, match=f"of 2 layers of width 12: leave out {differs}"):
+        pretraining_model.check_size(config, shape, found)
 
 
 @pytest.mark.parametrize("options", [{"sequence_length": 4}, {"sequence_length": 32, "long_sequence_length": 16}])

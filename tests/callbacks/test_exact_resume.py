@@ -56,6 +56,7 @@ def test_a_dataset_is_read_on_from_the_step(tmp_path):
     assert_goes_on(tmp_path, dataset, batch_size=None, steps_per_epoch=4)
 
 
+@pytest.mark.full
 def test_a_dataset_of_texts_is_read_on_from_the_step(tmp_path):
     tf = pytest.importorskip("tensorflow")
     dataset = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)).batch(3)

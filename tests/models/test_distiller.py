@@ -8,6 +8,7 @@ import pytest
 from conftest import QUICK_STEPS
 from every_model import LABELS, WITHOUT_DROPOUT, as_arrays
 from reference_models import open_in_transformers, outputs_of, random_model
+from tiers import full_but
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks.saved_states import variables_of
@@ -27,6 +28,7 @@ KINDS = {
     "states": (lambda encoder: encoder, {"soft_target_weight": 0, "hidden_state_weight": 1.0}),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
+quick_kind = pytest.mark.parametrize("kind", full_but(KINDS, "words"))
 
 
 def build(kind, teacher_config, learning_rate=1e-2, dropout_rate=0.0, family="distilbert", sizes=None, **arguments):
@@ -151,7 +153,7 @@ def test_a_step_has_no_gradients_of_the_step_before(teacher_config, small_batch)
         np.testing.assert_allclose(one, other, atol=1e-6)
 
 
-@every_kind
+@quick_kind
 def test_the_teacher_has_no_dropout_and_its_outputs_are_those_of_the_teacher_alone(kind, teacher_config, small_batch):
     config = dataclasses.replace(teacher_config, hidden_dropout_rate=0.5, attention_dropout_rate=0.5)
     model = build(kind, config, dropout_rate=0.5)
@@ -172,7 +174,7 @@ def test_what_a_training_saves_of_its_variables_are_the_students(teacher_config)
     assert [weight.path for weight in model.trainable_weights if "block_1" in weight.path] == []
 
 
-@every_kind
+@quick_kind
 def test_a_student_comes_to_imitate_its_teacher(kind, teacher_config, small_batch):
     model = build(kind, teacher_config, learning_rate=3e-2)
     first = model.test_on_batch(small_batch, LABELS, return_dict=True)
@@ -183,7 +185,7 @@ def test_a_student_comes_to_imitate_its_teacher(kind, teacher_config, small_batc
         assert last[name] < 0.8 * first[name], name
 
 
-@every_kind
+@quick_kind
 def test_padding_and_excess_arrays_do_not_change_the_losses(kind, teacher_config, small_batch):
     model = build(kind, teacher_config)
     longer = {

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS, without
-from families import CONFIGS, FAMILIES, encoder_of, every_family, of_tokens, rows_for
+from families import CONFIGS, FAMILIES, encoder_of, of_tokens, rows_for
 from reference_models import open_in_transformers, outputs_of, random_model
 from tiers import full_but
 
@@ -173,7 +173,7 @@ def test_dropout_of_a_head_is_kept(small_config, tmp_path):
     assert kbi.TextClassifier.from_pretrained(tmp_path).dropout_rate == 0.37
 
 
-@every_family
+@pytest.mark.parametrize("family", full_but(FAMILIES, "Bert", "DistilBert", "Electra", "XLNet", "DebertaV2"))
 @pytest.mark.parametrize("kind", full_but([kbi.TextClassifier, kbi.TokenClassifier], kbi.TextClassifier))
 def test_without_its_key_dropout_of_a_head_is_that_of_transformers(kind, config, tmp_path):
     config = dataclasses.replace(config, hidden_dropout_rate=0.23)

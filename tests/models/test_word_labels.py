@@ -40,7 +40,7 @@ def trained():
     return model
 
 
-@pytest.mark.parametrize("argument", ["metrics", "weighted_metrics"])
+@pytest.mark.parametrize("argument", full_but(["metrics", "weighted_metrics"], "metrics"))
 @pytest.mark.parametrize(
     "given",
     [

@@ -6,7 +6,8 @@ import pickle
 import keras
 import numpy as np
 import pytest
-from tiers import every_backend, on
+from conftest import QUICK_STEPS
+from tiers import every_backend, full_on, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.preprocessing import (
@@ -226,13 +227,13 @@ def test_a_model_of_windows_or_of_columns_has_no_preprocessor(small_config, smal
 
 
 @every_backend
+@full_on("jax")
 def test_a_model_without_a_tokenizer_is_trained_on_mapped_rows(small_config, small_tokenizer):
     """As KerasHub's guide of text classification does it."""
     preprocessor = TextPreprocessor(small_tokenizer, 11, class_names=["no", "yes"])
     model = kbi.TextClassifier(kbi.BertEncoder(small_config), 2)
-    model.compile(
-        keras.optimizers.Adam(0.01), "sparse_categorical_crossentropy", metrics=["accuracy"], jit_compile=False
-    )
+    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"], **QUICK_STEPS)
+    model.optimizer.learning_rate = 0.01
     data = dataset(["the cat", "red rain"] * 4, ["yes", "no"] * 4).map(preprocessor).batch(4).cache().prefetch(1)
     figures = model.fit(data, epochs=12, verbose=0, validation_data=data).history
     assert figures["val_accuracy"][-1] == 1.0

@@ -227,7 +227,7 @@ def test_a_model_of_windows_or_of_columns_has_no_preprocessor(small_config, smal
 
 
 @every_backend
-@full_on("jax")
+@full_on("jax", "tensorflow")
 def test_a_model_without_a_tokenizer_is_trained_on_mapped_rows(small_config, small_tokenizer):
     """As KerasHub's guide of text classification does it."""
     preprocessor = TextPreprocessor(small_tokenizer, 11, class_names=["no", "yes"])

@@ -58,13 +58,8 @@ class Measuring(tf.Module):
 def written_model(version):
     """A directory with a Measuring, written once."""
     model, directory = Measuring(version), tempfile.TemporaryDirectory()
-    signatures = {
-        "serving_default": model.measure,
-        "echo": model.echo,
-        "words": model.label_words,
-        "add": model.add,
-        "keep": model.keep,
-    }
+    signatures = {"serving_default": model.measure, "echo": model.echo, "words": model.label_words}
+    signatures |= {"add": model.add, "keep": model.keep}
     tf.saved_model.save(model, directory.name, signatures)
     return directory
 

@@ -20,7 +20,7 @@ ENCODERS = {
 }
 
 
-@pytest.mark.parametrize("name", full_but(ENCODERS, "plain", "rematerialized"))
+@pytest.mark.parametrize("name", full_but(ENCODERS, "plain"))
 def test_attention_is_that_of_the_encoder_which_stays_as_it_was(name, small_config, small_batch, tmp_path):
     encoder = kbi.BertEncoder(small_config, **ENCODERS[name])
     returning = kbi.BertEncoder(small_config, return_attention=True)

@@ -56,7 +56,6 @@ def model_arguments(model):
     full_but(
         [(name, long_texts) for name in MODELS for long_texts in ("windows", "head_and_tail")],
         ("several labels", "windows"),
-        ("embedder of length 1", "windows"),
         ("classifier", "head_and_tail"),
     ),
 )

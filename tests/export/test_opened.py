@@ -72,13 +72,6 @@ def test_several_threads_may_ask(model, written):
             np.testing.assert_allclose(found["logits"], expected[start:], atol=1e-4)
 
 
-@on("tensorflow")
-def test_a_saved_model_is_opened_after_tensorflow_has_computed(model, tmp_path):
-    kbi.export.export_saved_model(model, tmp_path / "served")
-    found = kbi.export.open_export(tmp_path / "served")(TEXTS)["logits"]
-    np.testing.assert_allclose(found, model.predict(TEXTS, verbose=0), atol=1e-4)
-
-
 @on("torch")
 @pytest.mark.full
 def test_weights_that_are_overwritten_in_place_do_not_end_the_process(model, tmp_path):

@@ -14,11 +14,11 @@ import tensorflow as tf
 from conftest import WORDS, revealing_config
 from hostile_texts import HOSTILE_TEXTS, revealing_vocabulary
 from made_exports import answers, make, with_large_weights
-from tiers import on
+from tiers import full_but, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.batching import LengthBatches, predict_rows
-from keras_bert_impl.export import export_saved_model, handover, text_signatures
+from keras_bert_impl.export import export_saved_model, handover, open_export, text_signatures
 from keras_bert_impl.text.tokenizers.rows import rows_from_texts
 from keras_bert_training.tasks import conll, named_entities
 
@@ -108,6 +108,13 @@ def test_every_weight_is_stored_once(classifier, of_classifier, classifier_direc
     assert sum(np.prod(shape) for _, shape in stored if shape) == classifier.count_params()
 
 
+def test_a_saved_model_is_opened_for_texts_after_tensorflow_has_computed(
+    classifier, of_classifier, classifier_directory
+):
+    found = open_export(classifier_directory)(TEXTS)["logits"]
+    np.testing.assert_allclose(found, classifier.predict(TEXTS, verbose=0), atol=1e-4)
+
+
 def test_pairs_of_unequal_number_are_refused(of_classifier):
     with pytest.raises(tf.errors.InvalidArgumentError, match="equally many"):
         answers(of_classifier["pairs"], text=["a", "dog"], text_pair=["cat"])
@@ -165,6 +172,7 @@ def test_encoder_gives_its_vectors_and_their_mean_over_tokens(ask, tokenizer):
     np.testing.assert_allclose(found["mean_pooled"], means, atol=1e-5)
 
 
+@pytest.mark.full
 def test_mixed_bfloat16_answers_in_float32(ask, tokenizer):
     config = revealing_config(tokenizer, max_length=11)
     encoder = with_large_weights(kbi.BertEncoder(config, dtype="mixed_bfloat16"))
@@ -187,7 +195,7 @@ OF_THE_MODEL = {
 }
 
 
-@pytest.mark.parametrize("kind", OF_THE_MODEL)
+@pytest.mark.parametrize("kind", full_but(OF_THE_MODEL, *[*OF_THE_MODEL][1:]))
 def test_numbers_are_those_of_the_model(kind, ask):
     output, inputs = OF_THE_MODEL[kind]
     model, inputs = make(kind.split()[0]), {"text": TEXTS, **inputs}
@@ -198,6 +206,7 @@ def test_numbers_are_those_of_the_model(kind, ask):
     assert "class_id" not in found or found["class_id"].tolist() == expected.argmax(1).tolist()
 
 
+@pytest.mark.full
 def test_words_get_the_labels_of_the_task(ask, tokenizer):
     names = ["O", "B-cat", "I-cat"]
     model = make("TokenClassifier", class_names=names)
@@ -297,6 +306,7 @@ def test_another_process_is_given_the_class_that_computes(doubled, encoder):
         handover.class_for_another_process(Hidden(encoder, 3))
 
 
+@pytest.mark.full
 def test_a_quantized_model_is_served_with_its_own_outputs(ask):
     model = make("TextClassifier")
     model.quantize("int8")

@@ -88,7 +88,7 @@ def test_texts_and_pairs_are_cut_and_classified_as_by_the_model(family, ask):
 
 
 @pytest.mark.full
-@of_families()
+@pytest.mark.parametrize("family", ["XLMRoberta", "ModernBert"], indirect=True)
 @pytest.mark.filterwarnings("ignore:.* were cut to that length")
 def test_a_moved_directory_answers_in_a_process_that_knows_only_tensorflow(family, tmp_path):
     model = model_of(family, kbi.TextClassifier, num_classes=3)
@@ -130,7 +130,7 @@ def contexts_with_odd_spaces(count):
     return ["".join(chance.choice(words) + chance.choice(between) for _ in range(2 + row)) for row in range(count)]
 
 
-@of_families("Roberta")
+@of_families()
 @pytest.mark.filterwarnings("ignore:.* were cut to that length")
 def test_answers_are_those_of_the_model_with_their_bytes(family, ask):
     model = model_of(family, kbi.QuestionAnswerer)

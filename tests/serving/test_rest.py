@@ -6,7 +6,6 @@ import json
 import os
 import socket
 import threading
-import time
 
 import pytest
 import tensorflow as tf
@@ -16,7 +15,6 @@ from tiers import on
 from keras_bert_serving import json_tensors
 from keras_bert_serving.metrics import Metrics
 from keras_bert_serving.request_log import RequestLog
-from keras_bert_serving.server import IDLE_SECONDS
 
 pytestmark = on("tensorflow")
 
@@ -222,17 +220,6 @@ def test_lines_that_a_full_pipe_does_not_take_are_counted():
     log._stream.close()
     with os.fdopen(reading) as read:
         assert len(read.readlines()) + figures.lost_lines._value.get() == 500
-
-
-@pytest.mark.full
-def test_a_connection_may_be_idle_for_longer_than_a_proxy_keeps_it(server):
-    connection = http.client.HTTPConnection("127.0.0.1", server.server.port)
-    connection.request("GET", "/healthz")
-    connection.getresponse().read()
-    assert IDLE_SECONDS > 60  # nginx' own
-    time.sleep(7)  # uvicorn's own are 5
-    connection.sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    assert b" 200 " in connection.sock.recv(100)
 
 
 def test_a_proxy_may_make_a_server_of_this_machine_known_by_another_name(tmp_path):

@@ -1,6 +1,5 @@
 """OpenVINO and ONNX exports answer as the SavedModel of the same model does."""
 
-import concurrent.futures
 import json
 
 import numpy as np
@@ -94,18 +93,6 @@ def test_the_names_of_several_labels_are_those_of_the_saved_model(served):
     assert len({len(row["labels"]) for row in expected}) == 1  # empty strings fill the rows up
     assert len({tuple(row["labels"]) for row in expected}) > 1
     check_equal(served.json(PREDICT.format("several-onnx"), body)["predictions"], expected)
-
-
-@pytest.mark.full
-@on("tensorflow")
-@pytest.mark.parametrize("format_name", ROWS)
-def test_requests_at_the_same_time_get_their_own_answers(served, format_name):
-    address = PREDICT.format(f"colour-{format_name}")
-    alone = [served.json(address, {"instances": [text]})["predictions"] for text in TEXTS]
-    with concurrent.futures.ThreadPoolExecutor(8) as clients:
-        found = clients.map(lambda text: served.json(address, {"instances": [text]})["predictions"], TEXTS * 8)
-    for answer, expected in zip(found, alone * 8, strict=True):
-        check_equal(answer, expected)
 
 
 @pytest.mark.full

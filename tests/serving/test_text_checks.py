@@ -2,12 +2,11 @@
 
 import asyncio
 import types
-import warnings
 
 import numpy as np
 import pytest
 from made_exports import make
-from made_servers import RunningServer, running, write_model
+from made_servers import running, write_model
 from tiers import on, once
 
 import keras_bert_impl as kbi
@@ -15,7 +14,7 @@ from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.text.tokenizers.tokenizer_json_writer import write_portable_file
 from keras_bert_serving.errors import ServingError
-from keras_bert_serving.models import Models, ServedModel
+from keras_bert_serving.models import Models
 from keras_bert_serving.request_inputs import Limits
 from keras_bert_serving.request_queue import RequestQueue
 from keras_bert_serving.signatures import Array, Signature
@@ -136,46 +135,17 @@ def test_a_reply_has_warnings_only_where_there_are_some(tmp_path, small_tokenize
         assert set(server.json("/v1/models/toy:predict", {"instances": [FITTING]})) == {"predictions"}
 
 
-@pytest.fixture(scope="module")
-def models():
-    return {"classes": make("TextClassifier"), "masks": make("MaskedLM")}
-
-
-@pytest.fixture(scope="module")
-def served(models, tmp_path_factory):
-    directory = tmp_path_factory.mktemp("served")
-    for name, model in models.items():
-        export_saved_model(model, directory / name / "1")
-    server = RunningServer([ServedModel(name, str(directory / name)) for name in models])
-    yield server
-    server.stop()
-
-
-def sentence_in_python(model, texts):
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", kbi.tokenizers.rows.TextsCutWarning)
-        model.predict(texts, verbose=0)
-    return [str(warning.message) for warning in told if "were cut" in str(warning.message)]
-
-
 @pytest.mark.full
 @on("tensorflow")
-def test_a_reply_and_the_page_tell_of_cut_texts_as_predict_does(served, models):
-    answer = served.json("/v1/models/classes:predict", {"instances": [LONG, FITTING]})
-    assert answer["warnings"] == sentence_in_python(models["classes"], [LONG, FITTING]) != []
-    assert len(answer["predictions"]) == 2
-    for text, read in ((LONG, 11), (FITTING, None)):
-        asked = {"model": "classes", "task": "classify", "fields": {"text": text}}
-        assert served.json("/page/ask", asked)["cut_to"] == read
-
-
-@pytest.mark.full
-@on("tensorflow")
-def test_a_text_without_a_mask_is_refused_as_fill_mask_refuses_it(served, models):
-    with pytest.raises(ValueError, match="There is no") as refused:
-        models["masks"].fill_mask(["the [MASK]", "the cat"])
-    for texts, row in ((["the [MASK]", "the cat"], "Row 1: "), (["the cat"], "")):
-        assert served.error("/v1/models/masks:predict", {"instances": texts}) == (400, f"{row}{refused.value}")
-    assert set(served.json("/v1/models/masks:predict", {"instances": ["the [MASK]", "[MASK]"]})) == {"predictions"}
-    answer = served.json("/v1/models/masks:predict", {"instances": ["the [MASK]", f"{LONG} [MASK]"]})  # not reached
-    assert answer["warnings"][0].startswith("1 of 2 texts have more than 11 tokens")
+def test_a_reply_and_the_page_tell_of_cut_texts_as_predict_does(tmp_path):
+    model = make("TextClassifier")
+    export_saved_model(model, tmp_path / "1")
+    with running(tmp_path, "classes") as served:
+        answer = served.json("/v1/models/classes:predict", {"instances": [LONG, FITTING]})
+        for text, read in ((LONG, 11), (FITTING, None)):
+            asked = {"model": "classes", "task": "classify", "fields": {"text": text}}
+            assert served.json("/page/ask", asked)["cut_to"] == read
+    with pytest.warns(kbi.tokenizers.rows.TextsCutWarning) as told:
+        model.predict([LONG, FITTING], verbose=0)
+    (sentence,) = [str(one.message) for one in told if "were cut" in str(one.message)]
+    assert answer["warnings"] == [sentence] and len(answer["predictions"]) == 2

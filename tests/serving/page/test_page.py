@@ -205,23 +205,6 @@ def test_a_page_that_is_opened_before_any_model_is_loaded_waits_for_one(tab, run
     assert not tab.is_visible("#loading")
 
 
-def in_a_new_tab(browser, tab, selector):
-    other = browser.new_page()
-    other.goto(tab.url)
-    other.wait_for_selector(selector)
-    return other
-
-
-@in_full
-def test_the_address_holds_what_was_asked(tab, browser, running):
-    tab.goto(f"{running.address}#task=answer")
-    tab.fill("#field-question", "When & why?")
-    tab.fill("#field-context", PASSAGE)
-    tab.keyboard.press("Control+Enter")
-    tab.wait_for_selector("mark")
-    assert in_a_new_tab(browser, tab, "mark").input_value("#field-question") == "When & why?"
-
-
 @in_full
 def test_back_shows_what_was_asked_before(tab, running):
     tab.goto(f"{running.address}#task=rate&text=first")
@@ -265,15 +248,20 @@ def test_markup_in_a_text_stays_text(tab, running):
 
 
 @in_full
-def test_a_head_of_the_attention_is_chosen_and_held_by_the_address(tab, browser, running):
-    tab.goto(f"{running.address}#task=attention&text=a+b")
+def test_a_head_of_the_attention_is_chosen_and_the_address_holds_what_was_asked(tab, browser, running):
+    tab.goto(f"{running.address}#task=attention")
+    tab.fill("#field-text", "a & b")
+    tab.keyboard.press("Control+Enter")
     tab.select_option("select >> nth=0", "1")
     tab.select_option("select >> nth=1", "2")
-    tab.click(".token >> nth=2")
+    tab.click(".token >> nth=3")
     assert tab.inner_text(".attention-spoken") == "“b” looks most at “a” 75 %, “[SEP]” 25 %."
-    other = in_a_new_tab(browser, tab, ".token[aria-pressed=true]")
-    assert other.inner_text(".token[aria-pressed=true]") == "b"
+    other = browser.new_page()
+    other.goto(tab.url)
+    other.wait_for_selector(".token[aria-pressed=true]")
+    assert other.inner_text(".token[aria-pressed=true]") == "b" and other.input_value("#field-text") == "a & b"
     assert [other.input_value(f"select >> nth={place}") for place in (0, 1)] == ["1", "2"]
+    other.close()
 
 
 @in_full

@@ -31,9 +31,10 @@ OPTIONS = {"vocabulary_size": 500, "sequence_length": 32, "workers": 1}
 def small_jobs(text_folder):
     """Corpora are cut into several pieces, blocks and shards."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data_preparation, "PIECE_BYTES", 20_000)
-        patch.setattr(data_preparation, "BLOCK_BYTES", 8_000)
-        patch.setattr(shards, "SHARD_TOKENS", 3_000)
+        patch.setattr(data_preparation, "PIECE_BYTES", 4_000)
+        patch.setattr(data_preparation, "SMALL_BYTES", 0)
+        patch.setattr(data_preparation, "BLOCK_BYTES", 2_000)
+        patch.setattr(shards, "SHARD_TOKENS", 1_000)
         yield {"input": str(text_folder), **OPTIONS}
 
 

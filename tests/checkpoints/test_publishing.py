@@ -1,11 +1,16 @@
 """Uploading to the hub, of which a stand-in with huggingface_hub's own signatures keeps what it is given."""
 
+import os
+import re
+import subprocess
+import sys
 from unittest import mock
 
 import huggingface_hub
 import pytest
 from conftest import revealing_config
 from huggingface_hub.utils import filter_repo_objects
+from stand_in_hub import Hub
 from tiers import once
 
 import keras_bert_impl as kbi
@@ -19,6 +24,30 @@ def checkpoint(tmp_path, small_tokenizer):
     encoder = kbi.BertEncoder(revealing_config(small_tokenizer, max_length=32))
     kbi.TextClassifier(encoder, 2, small_tokenizer, class_names=["bad", "good"]).save_pretrained(tmp_path / "model")
     return tmp_path / "model"
+
+
+def in_a_process(code, hub, folder):
+    """What a program prints that has this hub, whose address huggingface_hub reads when it is imported."""
+    environment = {**os.environ, "HF_ENDPOINT": hub.address, "HF_HOME": str(folder / "home"), "HF_TOKEN": "hf_a"}
+    environment |= {"HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.mark.full
+def test_what_is_pushed_is_found_again_by_its_name(checkpoint, tmp_path):
+    with Hub() as hub:
+        hub.files["me/moods"] = {"pytorch_model.bin": b"old", "notes.md": b"kept"}
+        code = f"import keras_bert_impl as kbi\nprint(kbi.push_to_hub({str(checkpoint)!r}, 'me/moods'))"
+        assert in_a_process(code, hub, tmp_path).strip().startswith(f"{hub.address}/me/moods/commit/")
+        assert hub.created[0]["visibility"] == "private"
+        held = hub.files["me/moods"]
+        assert "pytorch_model.bin" not in held and held["notes.md"] == b"kept"
+        assert held["model.safetensors"] == (checkpoint / "model.safetensors").read_bytes()
+        card = held["README.md"].decode()
+        for program in re.findall(r"```python\n(import keras_bert_impl.*?|from transformers.*?)```", card, re.DOTALL):
+            assert '"."' not in program and in_a_process(program, hub, tmp_path).strip()
 
 
 @pytest.fixture

@@ -50,6 +50,11 @@ class Figure(typing.NamedTuple):
     baselines: tuple[tuple[str, float], ...] = ()
     class_name: str = ""
 
+    @property
+    def title(self):
+        """The name in words, with the class."""
+        return self.name.replace("_", " ") + (f" of class {self.class_name}" if self.class_name else "")
+
 
 @dataclasses.dataclass(frozen=True)
 class CardFacts:
@@ -77,25 +82,25 @@ class CardFacts:
 
     def with_others(self, others):
         """These facts, with those of `others` in place of the same."""
-        given = {field.name: getattr(others, field.name) for field in dataclasses.fields(others)}
-        return dataclasses.replace(self, **{name: value for name, value in given.items() if value})
+        return dataclasses.replace(self, **{name: value for name, value in vars(others).items() if value})
 
     def table_of_figures(self):
         """(head, rows) of the figures as texts, with their deviations and beside their baselines."""
         baselines = list(dict.fromkeys(what for figure in self.figures for what, _ in figure.baselines))
         rows = []
         for figure in self.figures:
-            name = figure.name.replace("_", " ") + (f" of class {figure.class_name}" if figure.class_name else "")
             deviation = "" if figure.deviation is None else f"{figure.deviation:.4f} over {figure.over}"
-            cells = [f"{value:.4f}" if (value := dict(figure.baselines).get(what)) is not None else ""
-                     for what in baselines]  # fmt: skip
-            rows.append([f"{name}, {figure.split}", f"{figure.value:.4f}", deviation, *cells])
+            beside = {what: f"{value:.4f}" for what, value in figure.baselines}
+            cells = [beside.get(what, "") for what in baselines]
+            rows.append([f"{figure.title}, {figure.split}", f"{figure.value:.4f}", deviation, *cells])
         return ["figure", "this model", "standard deviation", *baselines], rows
 
 
-def facts_in(text):
-    """The CardFacts in the text of a card; without any, empty ones."""
-    line = next((line for line in text.splitlines() if line.startswith(FACTS[0])), None)
+def facts_of(directory):
+    """The `CardFacts` of a checkpoint; empty ones if its card has none."""
+    path = pathlib.Path(directory, FILE)
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
+    line = next((line for line in lines if line.startswith(FACTS[0])), None)
     if line is None:
         return CardFacts()
     found = json.loads(line.removeprefix(FACTS[0]).removesuffix(FACTS[1]))
@@ -120,21 +125,31 @@ def deviation_of_share(share, count):
 PROGRAMS = json.loads(pathlib.Path(__file__).with_name("card_programs.json").read_text(encoding="utf-8"))
 
 
-def text_of(checkpoint, tokenizer, directory, facts=None, place=HERE):
-    """The card as text.
+def write(checkpoint, tokenizer, target, home, facts=None, place=HERE):
+    """Writes the card of a checkpoint, metadata and then Markdown.
 
     Args:
         checkpoint: an open `Checkpoint` in Hugging Face's format.
         tokenizer: the tokenizer beside it, or None.
-        directory: with its files, of which tokenizer_config.json and those of sentence-transformers are looked at.
-        facts: CardFacts; None for none.
+        target: directory with its files, into which the card is written.
+        home: directory that a save moves them to. If it has somebody's own README.md, nothing is written.
+        facts: CardFacts; None for none, which warns if the card in `home` has some.
         place: of the checkpoint in the programs: HERE, or "owner/name" of the hub.
 
-    Returns: the text of README.md: metadata, then Markdown.
+    Returns: whether a card was written.
     """
-    facts, directory = facts or CardFacts(), pathlib.Path(directory)
-    task = _task_of(checkpoint, (directory / sentence_transformers.MODULES).is_file())
-    settings = directory / "tokenizer_config.json"
+    before = pathlib.Path(home, FILE)
+    if before.is_file() and MARKER not in before.read_text(encoding="utf-8", errors="replace"):
+        return False
+    if facts is None and (left_out := [name for name, value in vars(facts_of(home)).items() if value]):
+        warnings.warn(
+            f"{before} said of the weights before: {', '.join(left_out)}. The new card leaves this out; "
+            "kbi.checkpoints.write_card adds what still holds.",
+            stacklevel=2,
+        )
+    facts, target = facts or CardFacts(), pathlib.Path(target)
+    task = _task_of(checkpoint, (target / sentence_transformers.MODULES).is_file())
+    settings = target / "tokenizer_config.json"
     named = read_json(settings).get("tokenizer_class") if tokenizer is not None and settings.is_file() else None
     parts = [
         f"---\n{metadata_of(checkpoint, task, tokenizer, facts).to_yaml()}\n---",
@@ -146,7 +161,8 @@ def text_of(checkpoint, tokenizer, directory, facts=None, place=HERE):
         _of_use(checkpoint, task, tokenizer, named, place),
         _line_of_facts(facts),
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    (target / FILE).write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
+    return True
 
 
 def metadata_of(checkpoint, task, tokenizer, facts):
@@ -175,12 +191,6 @@ def metadata_of(checkpoint, task, tokenizer, facts):
         model_name=checkpoint.architecture if results else None,
         eval_results=results or None,
     )
-
-
-def is_own(path):
-    """Whether README.md at this path is somebody's own, which no save replaces."""
-    path = pathlib.Path(path)
-    return path.is_file() and MARKER not in path.read_text(encoding="utf-8", errors="replace")
 
 
 def plain(text):
@@ -264,11 +274,9 @@ def _of_use(checkpoint, task, tokenizer, named, place):
         notes = [f"KerasHub reads the encoder alone{approximates}."]
     # Their AutoTokenizer goes by the family, and not every family of ours has the tokenizer of theirs.
     tokenizer_class = "AutoTokenizer" if named in (None, "PreTrainedTokenizerFast") else named
-    model_class = {
-        "Model": "AutoModel",
-        "ForMaskedLM": f"{config.class_prefix()}ForMaskedLM",
-    }  # also a BertForPreTraining
-    model_class = model_class.get(task, checkpoint.architecture)
+    model_class = "AutoModel" if task == "Model" else checkpoint.architecture
+    if task == "ForMaskedLM":  # also of a BertForPreTraining
+        model_class = f"{config.class_prefix()}{task}"
     program = "\n".join(use["program"])
     if not hasattr(config, "num_segments"):  # their tokenizer may give segments that their model refuses
         program = program.replace('return_tensors="pt"', 'return_tensors="pt", return_token_type_ids=False')
@@ -277,7 +285,6 @@ def _of_use(checkpoint, task, tokenizer, named, place):
         "ask": use["ask"].replace("{mask}", tokenizer.mask_texts[0] if tokenizer and task == "ForMaskedLM" else ""),
         "ours": json.dumps(place if place == HERE else f"hf://{place}"),
         "theirs": json.dumps(place),
-        "ids": "[[5, 6, 7]]" if config.vocabulary_size > 7 else "[[0, 0, 0]]",
         "classes": ", ".join(sorted([tokenizer_class, model_class])),
         "tokenizer_class": tokenizer_class,
         "model_class": model_class,
@@ -293,25 +300,3 @@ def _of_use(checkpoint, task, tokenizer, named, place):
         lines = "\n".join(programs[of_ids if tokenizer is None and of_ids in programs else library]).format(**values)
         sections.append(f"### In {library}\n\n```python\n{lines}\n```")
     return "\n\n".join(["## How to use it", where, *sections, *notes])
-
-
-def write(checkpoint, tokenizer, target, home, facts=None, place=HERE):
-    """Writes the card of a checkpoint into the directory `target`, from which a save moves it to `home`; nothing if
-    `home` has somebody's own README.md.
-
-    Returns: whether a card was written.
-    """
-    before = pathlib.Path(home, FILE)
-    if is_own(before):
-        return False
-    if pathlib.Path(home) != pathlib.Path(target) and before.is_file():
-        left_out = dataclasses.asdict(facts_in(before.read_text(encoding="utf-8")))
-        if names := [name for name, value in left_out.items() if value]:
-            warnings.warn(
-                f"{before} said of the weights before: {', '.join(names)}. The new card leaves this out; "
-                "kbi.checkpoints.write_card adds what still holds.",
-                stacklevel=2,
-            )
-    card = huggingface_hub.ModelCard(text_of(checkpoint, tokenizer, target, facts, place))
-    pathlib.Path(target, FILE).write_text(str(card), encoding="utf-8")
-    return True

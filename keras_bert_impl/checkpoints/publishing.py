@@ -8,48 +8,33 @@ import warnings
 import huggingface_hub
 
 from keras_bert_impl.checkpoints import huggingface, model_card, sentence_transformers
-from keras_bert_impl.checkpoints.hub import (
-    SCHEME,
-    SMALL_FILES,
-    is_packaged,
-    local_directory,
-    published_repository,
-)
+from keras_bert_impl.checkpoints.hub import SCHEME, SMALL_FILES, is_packaged, local_directory, published_repository
 from keras_bert_impl.distribution import is_chief
 
 PUSHED = (*SMALL_FILES, "*.safetensors", "1_Pooling/*", model_card.FILE)
 
 
-def write_card(directory, facts=None):
+def write_card(directory, facts=None, place=model_card.HERE):
     """Writes README.md of a checkpoint: what the checkpoint itself knows, and facts, added to those that its card has.
     One process writes.
 
     Args:
         directory: a checkpoint in Hugging Face's format.
         facts: a `CardFacts`, whose fields take the place of those that the card has; None for none.
+        place: "owner/name" on the hub for the programs of the card; default is the directory.
 
     Returns: whether a card was written: a README.md that somebody else has written stays as it is.
     Raises: ValueError if the directory holds no such checkpoint.
     """
     if not is_chief():
         return False
-    return _write_card(pathlib.Path(directory), facts, model_card.HERE)
-
-
-def _write_card(directory, facts, place):
+    directory = pathlib.Path(directory)
     checkpoint = huggingface.open_checkpoint(directory)
-    facts = facts_of(directory).with_others(facts or model_card.CardFacts())
+    facts = model_card.facts_of(directory).with_others(facts or model_card.CardFacts())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a small vocabulary, which `from_pretrained` gives
         tokenizer = checkpoint.tokenizer
     return model_card.write(checkpoint, tokenizer, directory, directory, facts, place)
-
-
-def facts_of(directory):
-    """The `CardFacts` of a checkpoint; empty ones if this library has not written its card."""
-    path = pathlib.Path(directory, model_card.FILE)
-    has_card = path.is_file() and not model_card.is_own(path)
-    return model_card.facts_in(path.read_text(encoding="utf-8") if has_card else "")
 
 
 def origin_of(model):
@@ -86,7 +71,7 @@ def push_to_hub(model, repository, facts=None, private=True, message="A checkpoi
             model.save_pretrained(target)
         else:
             _copy(local_directory(model), target)
-        _write_card(target, facts, repository)
+        write_card(target, facts, repository)
         api = huggingface_hub.HfApi()
         api.create_repo(repository, private=private, exist_ok=True)
         # What an earlier version of the repository has, and this one does not, would be read instead or besides.

@@ -12,7 +12,7 @@ from conftest import WORDS, revealing_config
 from families import CONFIGS
 
 import keras_bert_impl as kbi
-from keras_bert_impl.checkpoints import CardFacts, Figure, huggingface, model_card, write_card
+from keras_bert_impl.checkpoints import CardFacts, Figure, facts_of, huggingface, model_card, write_card
 from keras_bert_impl.encoders import build_encoder
 
 MODELS = {
@@ -138,7 +138,8 @@ def test_a_card_of_an_earlier_version_is_read(saved):
     text = saved("TextClassifier") + '<!-- facts: {"figures": [["f1", 0.5, "dev", null, "", [["always", 0.4]]]]} -->\n'
     line = {"license": None, "data": []}
     text = text.replace('{"figures"', json.dumps(line)[:-1] + ', "figures"')
-    (figure,) = model_card.facts_in(text).figures
+    open("README.md", "w", encoding="utf-8").write(text)
+    (figure,) = facts_of(".").figures
     assert figure == Figure("f1", 0.5, "dev", None, "", (("always", 0.4),), "")
 
 
@@ -216,7 +217,7 @@ def test_facts_are_added_to_those_of_a_card(tmp_path, small_config):
     write_card(tmp_path, CardFacts(data=[("rows -->", 7)], figures=figures, languages=["en"]))
     write_card(tmp_path, CardFacts(license="mit", languages=("de",)))
     card = path.read_text()
-    found = model_card.facts_in(card)
+    found = facts_of(tmp_path)
     assert (found.license, list(found.languages), found.data) == ("mit", ["de"], [("rows -->", 7)])
     assert found.figures == figures and "| loss, dev | -0.5000 |" in card and card.count("-->") == card.count("<!--")
     assert huggingface_hub.ModelCard(card).data.license == "mit"

@@ -33,7 +33,7 @@ from keras_bert_impl import distribution
 from keras_bert_impl.console import say
 from keras_bert_impl.json_files import write_json
 from keras_bert_training.claims import locked
-from keras_bert_training.finetuning_report import print_paper, write_finetuning, write_glue_table
+from keras_bert_training.finetuning_report import write_finetuning, write_glue_table
 from keras_bert_training.finetuning_task import check_files, file_sums, find_task, read_splits
 from keras_bert_training.finetuning_trial import train
 from keras_bert_training.finished_run import score_new_splits
@@ -87,11 +87,8 @@ def run_task(config, data):
             task = task.suited_to(examples["train"])
         trials = plan_trials(config)
         if len(trials) == 1:
-            figures = train(config, task, examples, directory, files)
-        else:
-            figures = run_trials(config, task, examples, trials, directory, files)
-    print_paper(task, figures)
-    return figures
+            return train(config, task, examples, directory, files)
+        return run_trials(config, task, examples, trials, directory, files)
 
 
 def check_stack(config):

@@ -55,14 +55,7 @@ def write_report(config, task, examples, rows, batches, model, class_names, hist
 
 def write_finetuning(directory, config, task, figures):
     """Writes the card of a fine-tuned checkpoint, if it is one (a FeatureTagger has no counterpart in transformers),
-    and the report of the run, which holds everything else.
-
-    Args:
-        directory: the run directory.
-        config: a FinetuneConfig.
-        task: the task.
-        figures: the content of metrics.json.
-    """
+    and the report of the run. `figures` is the content of metrics.json."""
     if not is_chief():
         return
     base, origin = (None, "random weights") if config.from_scratch else origin_of(config.model)
@@ -135,21 +128,12 @@ def shown(figures):
     parts = []
     for name, value in figures.items():
         if isinstance(value, float):
-            is_share, of_class = "error" not in name and "thresh" not in name, class_of(name, figures)
-            title = name.replace("_", " ") + (f" of class {of_class}" if of_class else "")
-            parts.append(f"{title} {value:.1%}" if is_share else f"{title} {value:.3f}")
+            form = ".3f" if "error" in name or "thresh" in name else ".1%"
+            title = Figure(name, value, "", class_name=class_of(name, figures)).title
+            parts.append(f"{title} {value:{form}}")
         elif isinstance(value, int):
             parts.append(f"{value:,} {name.replace('_', ' ')}")
     return ", ".join(parts)
-
-
-def print_paper(task, figures):
-    """Prints the paper's rows for the task, if it has any."""
-    for name, row in task.paper.items():
-        say(
-            f"  {name} in the paper: "
-            + ", ".join(f"{metric.replace('_', ' ')} {value}%" for metric, value in row.items())
-        )
 
 
 def write_glue_table(directory, figures):

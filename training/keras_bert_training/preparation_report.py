@@ -56,20 +56,16 @@ def print_examples(settings, shards):
     """
     examples, shares = {}, {}
     for length in settings.sequence_lengths:
-        parts = {
-            split: [s for s in shards if s["path"].startswith(f"pretraining/{length}/{split}/")] for split in SPLITS
-        }
-        examples[str(length)] = {split: sum(shard["examples"] for shard in parts[split]) for split in SPLITS}
-        written = [shard for part in parts.values() for shard in part]
-        # The manifest of an earlier version does not tell how much of the text is in the rows.
-        tokens, text, unused = (sum(shard.get(name, 0) for shard in written) for name in ("tokens", "text", "unused"))
+        written = [shard for shard in shards if shard["path"].split("/")[1] == str(length)]
+        counts = examples[str(length)] = dict.fromkeys(SPLITS, 0)
+        for shard in written:
+            counts[shard["path"].split("/")[2]] += shard["examples"]
+        tokens, text, unused = (sum(shard[name] for shard in written) for name in ("tokens", "text", "unused"))
         share = shares[str(length)] = unused / max(1, text)
-        counts = examples[str(length)]
         say(
             f"  rows of {length} tokens: "
             + ", ".join(f"{counts[split]:,} {split}" for split in SPLITS)
             + f"; {tokens / max(1, length * sum(counts.values())):.1%} of the positions hold tokens"
-            + f", {share:.1%} of the text is in no row" * bool(unused)
         )
         if share > MOST_UNUSED_TEXT:
             say(

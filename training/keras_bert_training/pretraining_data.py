@@ -193,10 +193,6 @@ class PretrainingData:
             **{"repeat": False, **options},
         )
 
-    def rows_left_out(self, split):
-        """The rows of a split that `for_fit` leaves out because they do not fill a batch for all devices."""
-        return self.num_examples[split] % self.batch_size if distribution.is_shared() else 0
-
     def validation(self):
         """The validation batches of a round: `validation_batches`, with rows from all validation files."""
         return self.for_fit("validation", most_rows=self.validation_batches * self.batch_size)

@@ -30,22 +30,14 @@ def write(model, data, rounds, directory):
     found = model.evaluate(data.for_fit("test"), return_dict=True, verbose=0)
     if not distribution.is_chief():
         return found
-    left_out = data.rows_left_out("test")
-    if left_out:
-        say(
-            f"  {left_out:,} of {data.num_examples['test']:,} test rows are left out: they do not fill a batch for all "
-            "devices"
-        )
     report = {
         **held_out_figures(found, data),
-        "minutes": history[-1]["minutes"] if history else 0.0,
-        "steps": history[-1]["step"] if history else 0,
+        "minutes": history[-1]["minutes"],
+        "steps": history[-1]["step"],
         "speed": speed(history, rounds.ceiling, rounds.ceiling_source, rounds.flops_per_token()),
     }
     print_figures(report)
     print_speed(report["speed"])
-    if "masked_lm_accuracy" in report:
-        print_shortfall(report)
     curves_of(history, report).savefig(directory / "curves.png")
     write_json(directory / "evaluation.json", report)
     return report
@@ -81,32 +73,24 @@ def held_out_figures(found, data):
 
 def print_figures(found):
     """Prints the held-out figures beside their baselines."""
-    for name, value, _, _, _, baselines, _ in figures_of(found):
-        form = "{:.4f}" if name.endswith("loss") else "{:.1f}" if "perplexity" in name else "{:.1%}"
-        others = "".join(f"; {what} {form.format(value)}" for what, value in baselines)
-        say(f"  held-out text: {name.replace('_', ' ')} {form.format(value)}{others}")
+    for figure in figures_of(found):
+        form = "{:.4f}" if figure.name.endswith("loss") else "{:.1f}" if "perplexity" in figure.name else "{:.1%}"
+        others = "".join(f"; {what} {form.format(value)}" for what, value in figure.baselines)
+        say(f"  held-out text: {figure.title} {form.format(figure.value)}{others}")
 
 
-def print_shortfall(found):
-    """Prints that a model is below a baseline, if it is, and what helps."""
-    reached = found["masked_lm_accuracy"]
-    for label, key in BASELINES["masked_lm_accuracy"].items():
-        if reached < found[key]:
-            say(
-                f"  The model is below a baseline: it got {reached:.1%} of the masked words right, and always guessing "
-                f"the {label} {found[key]:.1%}. {found['steps']:,} steps in {found['minutes']:.1f} minutes were too "
-                "few: give more --max_minutes, or --steps, and another --output."
-            )
-            return
+SPEED = {
+    "tokens_per_second": "{:,.0f} tokens/s",
+    "flops_utilization": "{:.0%} of {ceiling}",
+    "share_of_waiting": "{:.0%} of the time waiting for data",
+    "device_memory_gib": "{:.1f} GiB of a device",
+}
 
 
-SPEED = ("tokens_per_second", "flops_utilization", "share_of_waiting", "device_memory_gib")
-
-
-def speed(history, ceiling=None, ceiling_source=None, flops_per_token=0.0):
+def speed(history, ceiling, ceiling_source, flops_per_token):
     """How fast the training was: medians over its rounds of what `TrainingFigures` measured, the most memory, and what
     the devices can do at most, which is None if this process trained no round."""
-    names = [name for name in (history[-1] if history else ()) if name in SPEED or name.startswith("seconds_per_step")]
+    names = [name for name in history[-1] if name in SPEED or name.startswith("seconds_per_step")]
     found = {name: statistics.median(row[name] for row in history if name in row) for name in names}
     if ceiling is not None and "tokens_per_second" in found:  # the ceiling may have risen since the first rounds
         found["flops_utilization"] = found["tokens_per_second"] * flops_per_token / ceiling
@@ -118,14 +102,10 @@ def speed(history, ceiling=None, ceiling_source=None, flops_per_token=0.0):
 
 def print_speed(found):
     """Prints the figures of speed that there are."""
-    limit = f"{found['ceiling_tflops']:,.3g} TFLOP/s ({found['ceiling_source']})" if found["ceiling_tflops"] else ""
-    forms = {
-        "tokens_per_second": "{:,.0f} tokens/s",
-        "flops_utilization": "{:.0%} of " + (limit or "the ceiling"),
-        "share_of_waiting": "{:.0%} of the time waiting for data",
-        "device_memory_gib": "{:.1f} GiB of a device",
-    }
-    if parts := [form.format(found[name]) for name, form in forms.items() if name in found]:
+    ceiling = "the ceiling"  # of another process
+    if found["ceiling_tflops"]:
+        ceiling = f"{found['ceiling_tflops']:,.3g} TFLOP/s ({found['ceiling_source']})"
+    if parts := [form.format(found[name], ceiling=ceiling) for name, form in SPEED.items() if name in found]:
         say(f"  speed: {', '.join(parts)}")
     shares = [share for share in PERCENTILES if f"seconds_per_step_p{share}" in found]
     if shares:
@@ -223,9 +203,11 @@ def baselines(data):
         sequences = targets.get("next_sentence_weights", np.ones_like(targets["next_sentence_labels"]))
         labels.append(targets["next_sentence_labels"][sequences > 0])
     share_random = np.concatenate(labels).mean()
-    report = {"next_sentence_majority": float(max(share_random, 1 - share_random))}
-    report["baseline_tokens"] = int(counts.sum())
-    report["test_predictions"] = sum(map(len, hits["unigram"]))
+    report = {
+        "next_sentence_majority": float(max(share_random, 1 - share_random)),
+        "baseline_tokens": int(counts.sum()),
+        "test_predictions": sum(map(len, hits["unigram"])),
+    }
     for name in hits:
         report[f"{name}_masked_lm_accuracy"] = float(np.concatenate(hits[name]).mean())
         report[f"{name}_masked_lm_perplexity"] = float(np.exp(-np.concatenate(bits[name]).mean()))
@@ -254,13 +236,12 @@ def counted(pairs, counts, more):
 
 
 BASELINES = {
-    "masked_lm_accuracy": {
-        "most frequent word": "unigram_masked_lm_accuracy",
-        "most frequent word after its left neighbour": "bigram_masked_lm_accuracy",
-    },
-    "masked_lm_perplexity": {
-        "most frequent word": "unigram_masked_lm_perplexity",
-        "most frequent word after its left neighbour": "bigram_masked_lm_perplexity",
+    **{
+        name: {
+            "most frequent word": f"unigram_{name}",
+            "most frequent word after its left neighbour": f"bigram_{name}",
+        }
+        for name in ("masked_lm_accuracy", "masked_lm_perplexity")
     },
     "next_sentence_accuracy": {"always the same": "next_sentence_majority"},
 }
@@ -294,15 +275,8 @@ def figures_of(found):
 
 
 def write_pretraining(directory, config, data, found, masks):
-    """Writes the card of the encoder of a pre-training, and the report of its directory.
-
-    Args:
-        directory: the run directory.
-        config: a PretrainConfig, or the DistillConfig of a student.
-        data: its PretrainingData.
-        found: the content of evaluation.json.
-        masks: `filled_rows` of held-out text.
-    """
+    """Writes the card of the encoder of a pre-training, or of the student of a distillation, and the report of the run.
+    `found` is the content of evaluation.json, `masks` are the `filled_rows` of held-out text."""
     teacher = getattr(config, "teacher", None)
     start = teacher or config.init
     base, origin = origin_of(start) if start else (None, None)

@@ -37,22 +37,18 @@ def write(directory, kind, facts=None, **more):
     if not is_chief():
         return
     directory = pathlib.Path(directory)
-    page = (
-        _environment()
-        .get_template(f"{kind}.html")
-        .render(
-            {name: _read(directory / f"{name}.json") for name in CONTENTS},
-            directory=directory,
-            facts=facts,
-            pictures=[
-                (_encoded(directory / name), alt) for name, alt in PICTURES.items() if (directory / name).is_file()
-            ],
-            errors=worst_errors(directory),
-            **more,
-        )
+    page = _environment().get_template(f"{kind}.html")
+    pictures = [(path.read_bytes(), alt) for name, alt in PICTURES.items() if (path := directory / name).is_file()]
+    text = page.render(
+        {name: _read(directory / f"{name}.json") for name in CONTENTS},
+        directory=directory,
+        facts=facts,
+        pictures=[(base64.b64encode(picture).decode(), alt) for picture, alt in pictures],
+        errors=worst_errors(directory),
+        **more,
     )
     with written_whole(directory / FILE) as file:
-        file.write(page)
+        file.write(text)
 
 
 def _environment():
@@ -73,10 +69,6 @@ def _environment():
 
 def _read(path):
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-
-
-def _encoded(path):
-    return base64.b64encode(path.read_bytes()).decode()
 
 
 def _rounded(figures, prefix=""):

@@ -1,7 +1,5 @@
 """The worst errors of a fine-tuning run, read from the predictions that it has written."""
 
-import collections
-import heapq
 import itertools
 import json
 
@@ -24,32 +22,26 @@ def worst_errors(directory):
     return {}
 
 
-def worst_of(sized, counts):
-    """The rows of pairs (size of the error, row) with the greatest sizes; counts all pairs, and the errors."""
-
-    def errors():
-        for number, (size, row) in enumerate(sized):
-            counts["count"] += 1
-            if size:
-                counts["wrong"] += 1
-                yield size, -number, row
-
-    return [row for *_, row in heapq.nlargest(MOST_ERRORS, errors(), key=lambda one: one[:2])]
+def _worst(kind, rows, size_of, cells_of):
+    """What `worst_errors` returns, with the cells of the rows whose errors have the greatest sizes."""
+    wrong = [row for row in rows if size_of(row)]
+    worst = sorted(wrong, key=size_of, reverse=True)[:MOST_ERRORS]
+    return {"kind": kind, "wrong": len(wrong), "count": len(rows), "rows": list(map(cells_of, worst))}
 
 
 def errors_in_texts(lines, directory):
     """Of classes the surest wrong predictions, of numbers those furthest from their label."""
-    counts, rows = collections.Counter(), map(json.loads, lines)
-    first = next(rows, {})
-    if "label" not in first:
+    rows = list(map(json.loads, lines))
+    if "label" not in rows[0]:
         return {}
-    is_number, cells = "probabilities" not in first, []
-    for row in worst_of(((_size_of_error(row), row) for row in itertools.chain([first], rows)), counts):
-        text = " / ".join(filter(None, (row["text"], row.get("text_pair"))))
-        answers = [row["endings"][place] if "endings" in row else place for place in (row["label"], row["predicted"])]
-        size = _size_of_error(row)
-        cells.append([*map(_cut, (text, *map(str, answers))), f"{size:.3g}" if is_number else f"{size:.1%}"])
-    return {"kind": "numbers" if is_number else "texts", **counts, "rows": cells}
+    return _worst("texts" if "probabilities" in rows[0] else "numbers", rows, _size_of_error, _cells_of_text)
+
+
+def _cells_of_text(row):
+    text = " / ".join(filter(None, (row["text"], row.get("text_pair"))))
+    answers = [row["endings"][place] if "endings" in row else place for place in (row["label"], row["predicted"])]
+    size = _size_of_error(row)
+    return [*map(_cut, (text, *map(str, answers))), f"{size:.1%}" if "probabilities" in row else f"{size:.3g}"]
 
 
 def _size_of_error(row):
@@ -68,24 +60,23 @@ def errors_in_words(lines, directory):
     cells = (line.rstrip("\n").split("\t") for line in lines)
     sentences = [list(rows) for is_word, rows in itertools.groupby(cells, key=lambda row: len(row) == 3) if is_word]
     known = {label for sentence in sentences for _, *labels in sentence for label in labels}
-    counts = collections.Counter()
-
-    def sized():
-        for sentence in sentences:
-            words, *labels = zip(*sentence, strict=True)
-            expected, given = (set(runs_of(each, known)) for each in labels)
-            yield len(expected ^ given), (words, expected - given, given - expected)
-
     rows = []
-    for words, *errors in worst_of(sized(), counts):
-        ends = list(itertools.accumulate(len(word) + 1 for word in words))
-        missed, invented = ([(ends[first] - len(words[first]) - 1, ends[last] - 1, kind) for kind, first, last in spans]
-                            for spans in errors)  # fmt: skip
-        text = " ".join(words)
-        lists = ("; ".join(f"{text[start:end]} ({kind})" for start, end, kind in sorted(spans))
-                 for spans in (missed, invented))  # fmt: skip
-        rows.append([_marked(text, missed, invented), *map(_cut, lists)])
-    return {"kind": "words", **counts, "rows": rows}
+    for sentence in sentences:
+        words, *labels = zip(*sentence, strict=True)
+        expected, given = (set(runs_of(each, known)) for each in labels)
+        rows.append((words, expected - given, given - expected))
+    return _worst("words", rows, lambda row: len(row[1]) + len(row[2]), _cells_of_sentence)
+
+
+def _cells_of_sentence(row):
+    words, *errors = row
+    text, ends = " ".join(words), list(itertools.accumulate(len(word) + 1 for word in words))
+    missed, invented = (
+        sorted((ends[first] - len(words[first]) - 1, ends[last] - 1, kind) for kind, first, last in spans)
+        for spans in errors
+    )
+    lists = ("; ".join(f"{text[start:end]} ({kind})" for start, end, kind in spans) for spans in (missed, invented))
+    return [_marked(text, missed, invented), *map(_cut, lists)]
 
 
 def errors_in_answers(lines, directory):

@@ -10,6 +10,7 @@ from reference_models import open_in_transformers
 
 import keras_bert_impl as kbi
 from keras_bert_training import distillation
+from keras_bert_training.runs import parse
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 LENGTH = 16
@@ -59,6 +60,15 @@ def test_an_interrupted_distillation_ends_as_an_uninterrupted_one(prepared, teac
     assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
     files = [tmp_path / name / "encoder" / "model.safetensors" for name in ("broken", "whole")]
     assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.parametrize("given", ["--direction=left_to_right", "--next_sentence=true"])
+def test_options_of_pretraining_that_a_student_does_not_heed_are_refused(given, capsys):
+    """With --direction, a student that reads both sides learnt to predict the word beside each."""
+    with pytest.raises((SystemExit, ValueError)) as refused:
+        parse(distillation.DistillConfig, ["--teacher=one", "--data=two", "--output=three", given])
+    name = given.partition("=")[0]
+    assert name in str(refused.value) or f"unrecognized arguments: {given}." in capsys.readouterr().err
 
 
 def test_the_student_is_saved_with_its_vocabulary_and_fills_masks(prepared, teacher, tmp_path):

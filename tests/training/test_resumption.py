@@ -143,7 +143,7 @@ def test_a_run_of_executions_goes_on_as_it_began_also_on_a_cpu(prepared, whole, 
 @pytest.mark.full
 def test_killed_by_force_it_ends_as_if_it_had_not_been(prepared, tmp_path):
     """SIGKILL cannot be handled by a process; the first falls into the writing of a state."""
-    options = "--size bert_tiny --batch_size 8 --steps 600 --steps_per_round 10 --validation_batches 1"
+    options = "--size bert_tiny --batch_size 8 --steps 200 --steps_per_round 10 --validation_batches 1"
 
     def start(output):
         command = [*PRETRAIN, "--data", prepared, "--output", output, "--jit_compile", "off", *options.split()]

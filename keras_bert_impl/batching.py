@@ -59,6 +59,12 @@ class Rows:
         """An array (rows, ...) whose entries are equal for the windows of a text, as (texts, ...)."""
         return array if self.windows is None else array[np.cumsum(self.windows) - self.windows]
 
+    def of_examples(self, arrays):
+        """Arrays of rows, (rows, length), with choices as (examples, choices, length)."""
+        if self.choices is None:
+            return arrays
+        return {name: array.reshape(-1, self.choices, array.shape[-1]) for name, array in arrays.items()}
+
     def lengths(self, template):
         """Tokens of each example including control tokens, (examples,); with choices, those of the longest choice.
 
@@ -171,10 +177,7 @@ class LengthBatches(keras.utils.PyDataset):
         numbers = places if choices is None else (places[:, None] * choices + np.arange(choices)).ravel()
         first = [rows.first[number] for number in numbers]
         second = None if rows.second is None else [rows.second[number] for number in numbers]
-        inputs = pack_rows(self.tokenizer, first, second, self.sequence_length, pad_to=length)
-        if choices is None:
-            return inputs
-        return {name: array.reshape(len(places), choices, length) for name, array in inputs.items()}
+        return rows.of_examples(pack_rows(self.tokenizer, first, second, self.sequence_length, pad_to=length))
 
     def _take(self, arrays, places, length):
         def take(array):

@@ -3,7 +3,7 @@ import pytest
 from tiers import once
 
 from keras_bert_impl import WordPieceTokenizer
-from keras_bert_impl.preprocessing.masked_texts import mask_rows
+from keras_bert_impl.preprocessing import Masking
 from keras_bert_impl.text.tokenizers.rows import kept_lengths, rows_from_texts
 
 pytestmark = once
@@ -75,7 +75,7 @@ def masked():
     token_ids[(place == lengths[:, None] - 1) | (place == lengths[:, None] // 2)] = SEP
     token_ids[place >= lengths[:, None]] = PAD
     rows = {"token_ids": token_ids, "padding_mask": (place < lengths[:, None]).astype("int32")}
-    inputs, mask_ids, mask_weights = mask_rows(rows, tokenizer, seed=1)
+    inputs, mask_ids, mask_weights = Masking(tokenizer, seed=1)(rows, epoch=0)
     return rows, inputs, mask_ids, mask_weights
 
 
@@ -148,5 +148,5 @@ def test_every_place_of_a_row_is_equally_likely(masked):
 
 def test_a_row_without_words_has_nothing_to_predict(small_tokenizer):
     rows = rows_from_texts(small_tokenizer, ["", "the cat"], pad_to=7)
-    _, _, mask_weights = mask_rows(rows, small_tokenizer, seed=0)
+    _, _, mask_weights = Masking(small_tokenizer, seed=0)(rows, epoch=0)
     assert mask_weights.sum(1).tolist() == [0, 1]

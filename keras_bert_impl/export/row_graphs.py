@@ -35,31 +35,6 @@ def classes(model, logits, rows):
     return {"logits": logits, "probabilities": ops.sigmoid(logits) if is_multi_label else ops.softmax(logits)}
 
 
-def value(model, outputs, rows):
-    """`value` (batch,)."""
-    return {"value": outputs[:, 0]}
-
-
-def start_and_end(model, logits, rows):
-    """`start_logits` and `end_logits`, (batch, length)."""
-    return {"start_logits": logits[:, :, 0], "end_logits": logits[:, :, 1]}
-
-
-def next_sentence(model, logits, rows):
-    """`logits` (batch, 2) and `probability` (batch,) that the second text follows the first."""
-    return {"logits": logits, "probability": ops.softmax(logits)[:, 0]}
-
-
-def words(model, logits, rows):
-    """`logits` (batch, masks, vocabulary)."""
-    return {"logits": logits}
-
-
-def vector(model, outputs, rows):
-    """`vector` (batch, width)."""
-    return {"vector": outputs}
-
-
 def vectors(model, outputs, rows):
     """The encoder's outputs, and `mean_pooled` (batch, hidden_size), the mean over all tokens of a text."""
     outputs = {name: ops.cast(array, "float32") for name, array in outputs.items()}
@@ -69,14 +44,22 @@ def vectors(model, outputs, rows):
     return {**outputs, "mean_pooled": ops.sum(outputs["sequence_output"] * weights, axis=1) / count}
 
 
+# Functions of the model, its outputs and the rows.
 OUTPUTS = {
     models.TextClassifier: classes,
-    models.TextRegressor: value,
+    models.TextRegressor: lambda model, outputs, rows: {"value": outputs[:, 0]},
     models.TokenClassifier: classes,
     models.MultipleChoice: classes,
-    models.QuestionAnswerer: start_and_end,
-    models.NextSentencePredictor: next_sentence,
-    models.MaskedLM: words,
-    models.TextEmbedder: vector,
+    models.QuestionAnswerer: lambda model, logits, rows: {
+        "start_logits": logits[:, :, 0],
+        "end_logits": logits[:, :, 1],
+    },
+    # The probability that the second text follows the first.
+    models.NextSentencePredictor: lambda model, logits, rows: {
+        "logits": logits,
+        "probability": ops.softmax(logits)[:, 0],
+    },
+    models.MaskedLM: lambda model, logits, rows: {"logits": logits},
+    models.TextEmbedder: lambda model, outputs, rows: {"vector": outputs},
     Encoder: vectors,
 }

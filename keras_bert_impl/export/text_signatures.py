@@ -11,7 +11,7 @@ from keras_bert_impl.encoders.encoder import Encoder
 from keras_bert_impl.export import handover, warm_up_requests
 from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.export.question_graph import question_answerer_signatures
-from keras_bert_impl.export.row_graphs import kind_of
+from keras_bert_impl.export.row_graphs import OUTPUTS, kind_of
 from keras_bert_impl.preprocessing.graphs.long_texts import (
     best_windows,
     checked_output,
@@ -64,12 +64,7 @@ def classifier_signatures(model, pieces_of, sequence_length):
             return classes_above_half(logits, model.class_names)
         return {**choice_of(logits), "label": tf.gather(tf.constant(model.class_names), tf.argmax(logits, axis=-1))}
 
-    return texts_or_pairs(model, named, pieces_of, sequence_length)
-
-
-def regressor_signatures(model, pieces_of, sequence_length):
-    """From texts, or pairs of texts, to numbers."""
-    return texts_or_pairs(model, lambda values: {"value": values[:, 0]}, pieces_of, sequence_length)
+    return texts_or_pairs(model, pieces_of, sequence_length, named)
 
 
 def embedder_signatures(model, pieces_of, sequence_length):
@@ -79,21 +74,19 @@ def embedder_signatures(model, pieces_of, sequence_length):
         # The mean of several windows' vectors is shorter than they are.
         return {"vector": tf.math.l2_normalize(vectors, axis=-1, epsilon=1e-24) if model.normalize else vectors}
 
-    return {"serving_default": texts_or_pairs(model, named, pieces_of, sequence_length)["serving_default"]}
+    return {"serving_default": texts_or_pairs(model, pieces_of, sequence_length, named)["serving_default"]}
 
 
 def next_sentence_signatures(model, pieces_of, sequence_length):
     """From pairs of texts to the probability that the second follows the first."""
-
-    def named(logits):
-        return {"logits": logits, "probability": tf.nn.softmax(logits)[:, 0]}
-
-    return {"serving_default": texts_or_pairs(model, named, pieces_of, sequence_length)["pairs"]}
+    return {"serving_default": texts_or_pairs(model, pieces_of, sequence_length)["pairs"]}
 
 
-def texts_or_pairs(model, named, pieces_of, sequence_length):
+def texts_or_pairs(model, pieces_of, sequence_length, named=None):
     """Two signatures of a model: `serving_default` takes texts, long ones as its `long_texts` says, `pairs` takes
-    pairs, which are cut. `named` is a function from its output, one for each text or pair, to named outputs."""
+    pairs, which are cut. `named` is a function from its output, one for each text or pair, to named outputs; None for
+    those of `row_graphs`."""
+    named = named or (lambda outputs: OUTPUTS[kind_of(model)](model, outputs, None))
     long_texts = getattr(model, "long_texts", "cut")
     room = sequence_length - pieces_of.tokenizer.template.num_control(is_pair=False)
 
@@ -253,7 +246,7 @@ def mask_positions(token_ids, mask_id):
 
 SIGNATURES = {
     models.TextClassifier: classifier_signatures,
-    models.TextRegressor: regressor_signatures,
+    models.TextRegressor: texts_or_pairs,
     models.TokenClassifier: token_classifier_signatures,
     models.MultipleChoice: multiple_choice_signatures,
     models.QuestionAnswerer: question_answerer_signatures,

@@ -60,8 +60,9 @@ class QuestionRows(RowMaker):
             if not all(question.answers for question in questions_of(*self.columns_of(texts), labels)):
                 self.head.null_threshold = 0.0
 
-    def are_in_words(self, texts, labels):
-        return are_answers(labels)
+    def warn_of_cut(self, rows):
+        if rows.source is None:
+            super().warn_of_cut(rows)
 
     def labelled(self, texts, labels, weights):
         """Rows of windows if the labels are answers in words; a weight of a question is that of each of its windows."""

@@ -12,7 +12,6 @@ import numpy as np
 from keras_bert_impl.preprocessing.labels import Positions, numbers_of_names
 from keras_bert_impl.preprocessing.texts import is_text_pair, is_texts, to_strings
 
-COLUMNS = ("text", "text_pair")  # of batches that are dicts, as in the files that `tasks` reads
 LABELS = ("label", "labels")
 
 
@@ -125,9 +124,10 @@ def arranged(batch, class_names, with_labels):
         other names than "text", "text_pair" and "label".
     """
     if isinstance(batch, collections.abc.Mapping):
-        batch = _parts_of_columns(batch)
+        texts, labels = parts_of_columns(batch)
+        batch = (texts,) if labels is None else (texts, labels)
     elif isinstance(batch, tuple) and isinstance(batch[0], collections.abc.Mapping):
-        batch = (_parts_of_columns(batch[0])[0], *batch[1:])
+        batch = (parts_of_columns(batch[0])[0], *batch[1:])
     if class_names and is_text_pair(batch):
         if with_labels:
             return batch[0], np.array(numbers_of_names(batch[1], class_names)).view(Positions)
@@ -139,14 +139,14 @@ def arranged(batch, class_names, with_labels):
     return batch[0] if isinstance(batch, tuple) and len(batch) == 1 and not is_texts(batch) else batch
 
 
-def _parts_of_columns(columns):
-    """(texts,) or (texts, labels) of a dict of columns."""
-    texts = [name for name in COLUMNS if name in columns]
-    labels = [name for name in LABELS if name in columns]
-    if texts[:1] != ["text"] or len(labels) > 1 or len(texts) + len(labels) < len(columns):
+def parts_of_columns(columns, needed=("text",), optional="text_pair", targets=LABELS):
+    """(inputs, labels or None) of a dict of columns: of each of `needed`, and of one of `targets` if it is there."""
+    found = [name for name in (*needed, optional) if name in columns]
+    labels = [name for name in targets if name in columns]
+    if not {*needed} <= {*found} or len(found) + len(labels) < len(columns) or len(labels) > 1:
+        expected = ", ".join(filter(None, (*needed, optional, *targets[:1])))
         raise ValueError(
-            f"The batches are dicts with the columns {', '.join(columns)}, expected text, text_pair and label alone: "
-            "let the dataset yield (texts, labels)."
+            f"Got the columns {', '.join(columns)}, expected {expected}: let the data be (inputs, labels)."
         )
-    found = columns["text"] if len(texts) == 1 else (columns["text"], columns["text_pair"])
-    return (found, *(columns[name] for name in labels))
+    inputs = tuple(columns[name] for name in found)
+    return inputs if len(found) > 1 else inputs[0], columns[labels[0]] if labels else None

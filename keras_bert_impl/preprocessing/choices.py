@@ -12,27 +12,23 @@ class ChoiceRows(RowMaker):
         return has_choices(x)
 
     def unlabelled(self, texts):
-        """Raises: ValueError if not all texts have the same number of choices, naming the first that differs."""
-        first, choices = texts
-        for index, endings in enumerate(choices):
-            if len(endings) != len(choices[0]):
-                raise ValueError(
-                    f"text {index} has {len(endings)} choices, but text 0 has {len(choices[0])}: all texts need the "
-                    "same number."
-                )
-        repeated = [text for text, endings in zip(first, choices, strict=True) for _ in endings]
-        flat = [ending for endings in choices for ending in endings]
-        return Rows.from_texts(
-            self.tokenizer,
-            to_strings(repeated),
-            to_strings(flat),
-            self.sequence_length,
-            choices=len(choices[0]),
-        )
+        return rows_of_choices(self.tokenizer, *texts, self.sequence_length)
 
-    def packed(self, rows, pad_to=None):
-        arrays = super().packed(rows, pad_to)
-        return {name: array.reshape(-1, rows.choices, array.shape[-1]) for name, array in arrays.items()}
+
+def rows_of_choices(tokenizer, texts, choices, sequence_length):
+    """The Rows of texts with each of their choices.
+
+    Raises: ValueError if not all texts have the same number of choices, naming the first that differs.
+    """
+    for index, endings in enumerate(choices):
+        if len(endings) != len(choices[0]):
+            raise ValueError(
+                f"text {index} has {len(endings)} choices, but text 0 has {len(choices[0])}: all texts need the "
+                "same number."
+            )
+    repeated = [text for text, endings in zip(texts, choices, strict=True) for _ in endings]
+    columns = to_strings(repeated), to_strings([ending for endings in choices for ending in endings])
+    return Rows.from_texts(tokenizer, *columns, sequence_length, choices=len(choices[0]))
 
 
 def has_choices(x):

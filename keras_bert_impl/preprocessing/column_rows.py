@@ -25,12 +25,6 @@ class ColumnRows(LongTextRows):
         flat = [text for row in zip(*columns, strict=True) for text in row]
         return Rows.from_texts(self.tokenizer, flat, None, self.sequence_length, choices=len(columns))
 
-    def packed(self, rows, pad_to=None):
-        arrays = super().packed(rows, pad_to)
-        if rows.choices is None:
-            return arrays
-        return {name: array.reshape(-1, rows.choices, array.shape[-1]) for name, array in arrays.items()}
-
     def to_train(self, texts, labels, weights, batch_size, shuffle):
         batches = super().to_train(texts, labels, weights, batch_size, shuffle)
         self._warn_of_equal_texts(batches.rows)
@@ -38,9 +32,10 @@ class ColumnRows(LongTextRows):
 
     def labelled(self, texts, labels, weights):
         rows = self.fitting(self.unlabelled(texts))
+        if rows.choices is None:  # single texts
+            return super().labelled(texts, labels, weights)
         numbers = text_numbers(rows.first).reshape(-1, rows.choices)
         rows.labels, rows.weights = self._targets(numbers, labels, weights)
-        self.warn_of_cut(rows)
         return rows
 
     def _warn_of_equal_texts(self, rows):
@@ -65,15 +60,8 @@ class ColumnRows(LongTextRows):
         return self._targets(numbers.reshape(shape[:2]), labels, weights)
 
     def converted(self, batch, random, pad_to):
-        is_alone = self.is_natural(batch)
-        texts, labels, weights = (batch, None, None) if is_alone else (*batch, None)[:3]
-        if columns_of(texts) is None:  # to predict
-            return super().converted(batch, random, pad_to)
-        rows = self.unlabelled(texts)
-        inputs, cut = self.packed(rows, pad_to or self.length_of_batch(rows)), (rows.num_cut, len(rows.first))
-        numbers = text_numbers(rows.first).reshape(-1, rows.choices)
-        labels, weights = self._targets(numbers, labels, weights)
-        return (inputs, labels) if weights is None else (inputs, labels, weights), cut
+        is_trained = self.is_natural(batch) and columns_of(batch) is not None
+        return super().converted((batch, None) if is_trained else batch, random, pad_to)
 
     def _targets(self, numbers, labels, weights):
         """Labels and sample weights for the loss. Labels are similarities, or without these the numbers of the texts.

@@ -13,7 +13,7 @@ from keras_bert_impl.preprocessing.labels import (
 )
 from keras_bert_impl.preprocessing.row_maker import RowMaker
 from keras_bert_impl.preprocessing.texts import is_texts, is_word_lists, to_strings, to_word_lists
-from keras_bert_impl.preprocessing.word_rows import IGNORED, rows_of_pieces, split_texts, split_words
+from keras_bert_impl.preprocessing.word_rows import rows_of_pieces, split_texts, split_words
 
 
 class WordRows(RowMaker):
@@ -29,18 +29,14 @@ class WordRows(RowMaker):
     def unlabelled(self, texts):
         if not is_word_lists(texts):
             return super().unlabelled(texts)
-        return self._rows_of_split(split_words(self.tokenizer, to_word_lists(texts)))
-
-    def _rows_of_split(self, split):
-        pieces = rows_of_pieces(split, self.tokenizer.template, self.sequence_length)
-        return Rows(pieces.ids, source=pieces, num_cut=pieces.num_cut)
+        split = split_words(self.tokenizer, to_word_lists(texts))
+        return rows_of_split(split, self.tokenizer.template, self.sequence_length)
 
     def labelled(self, texts, labels, weights):
         """Labels of words, or marked characters, become labels of first pieces."""
-        if is_word_lists(texts):
+        if is_word_lists(texts) and labels is not None:
             words = to_word_lists(texts)
-            labels, weights = (_of_words(values, words) for values in (labels, weights))
-            words = _of_words(words, words)
+            words, labels, weights = (of_words(values, words) for values in (words, labels, weights))
             split, counts = split_words(self.tokenizer, words), list(map(len, words))
         elif is_texts(texts) and are_spans(labels):
             texts = to_strings(texts)
@@ -49,16 +45,12 @@ class WordRows(RowMaker):
             counts = [len(of_text.spans) for of_text in split]
         else:
             return super().labelled(texts, labels, weights)
-        rows = self._rows_of_split(split)
-        rule = rule_of_classes(self.class_names)
-        numbers = checked_word_labels(labels, "labels", counts, rule)
-        if weights is not None and np.ndim(weights[0]):
-            weights = checked_word_labels(weights, "sample_weight", counts)
-        self.warn_of_cut(rows)
-        return self._label_first_pieces(rows, numbers, weights)
-
-    def are_in_words(self, texts, labels):
-        return is_word_lists(texts) or are_spans(labels)
+        rows = rows_of_split(split, self.tokenizer.template, self.sequence_length)
+        labels, weights = of_first_pieces(rows, counts, labels, weights, self.class_names)
+        sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)
+        rows.labels, rows.weights = self.checked(sizes, labels.view(Positions), weights)
+        rows.per_token = True
+        return rows
 
     def _labels_of_spans(self, texts, split, spans):
         """A label for each word of each text from marked characters."""
@@ -67,21 +59,31 @@ class WordRows(RowMaker):
             for row, (text, of_text, of_row) in enumerate(zip(texts, split, spans, strict=True))
         ]
 
-    def _label_first_pieces(self, rows, numbers, weights):
-        """Labels and weights of words, (texts, words), become those of the pieces in `rows`."""
-        words = np.stack(rows.source.words)  # (texts, length)
-        is_first = words != IGNORED
 
-        def of_pieces(values, otherwise):
-            return np.where(is_first, np.take_along_axis(values, np.maximum(words, 0), axis=1), otherwise)
+def rows_of_split(split, template, sequence_length):
+    """The Rows of SplitTexts, whose `source` is their Pieces."""
+    pieces = rows_of_pieces(split, template, sequence_length)
+    return Rows(pieces.ids, source=pieces, num_cut=pieces.num_cut)
 
-        if weights is not None and np.ndim(weights) > 1:
-            weights = of_pieces(weights, 0)
-        sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)
-        positions = of_pieces(numbers, NO_LABEL[0]).view(Positions)
-        rows.labels, rows.weights = self.checked(sizes, positions, weights)
-        rows.per_token = True
-        return rows
+
+def of_first_pieces(rows, counts, labels, weights, class_names):
+    """Labels and weights of words as those of the words' first pieces, (texts, sequence_length); weights of texts stay.
+
+    `counts` are the words of each text; without `class_names` labels are numbers.
+    """
+    words = np.stack(rows.source.words)  # (texts, sequence_length)
+
+    def of_pieces(values, name, otherwise, rule=None):
+        values = checked_word_labels(values, name, counts, rule)
+        values = np.pad(values, ((0, 0), (0, 1)), constant_values=otherwise)  # what IGNORED, -1, takes
+        return np.take_along_axis(values, words, axis=1)
+
+    if labels is not None:
+        rule = rule_of_classes(class_names) if class_names else None
+        labels = of_pieces(labels, "labels", NO_LABEL[0], rule)
+    if weights is not None and np.ndim(weights[0]):
+        weights = of_pieces(weights, "sample_weight", 0)
+    return labels, weights
 
 
 def rule_of_classes(class_names):
@@ -101,7 +103,7 @@ def are_sentences(x, labels=None):
     return labels is not None and [len(row) if hasattr(row, "__len__") else 0 for row in labels] == lengths
 
 
-def _of_words(values, sentences):
+def of_words(values, sentences):
     """For each sentence its labels, weights or words without those of empty words, which `padded_batch` fills up with;
     anything else as it is."""
     if values is None or not any("" in words for words in sentences) or len(values) != len(sentences):

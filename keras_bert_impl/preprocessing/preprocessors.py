@@ -11,13 +11,16 @@ import dataclasses
 import keras
 import numpy as np
 
-from keras_bert_impl.losses import NO_LABEL
+from keras_bert_impl.batching import Rows
+from keras_bert_impl.preprocessing.batch_sources import LABELS, parts_of_columns
+from keras_bert_impl.preprocessing.choices import rows_of_choices
+from keras_bert_impl.preprocessing.labelled_words import of_first_pieces, of_words, rows_of_split
 from keras_bert_impl.preprocessing.labels import named_by_numbers, numbers_of_names
-from keras_bert_impl.preprocessing.long_texts import head_and_tail
+from keras_bert_impl.preprocessing.long_texts import rows_of_long_texts
 from keras_bert_impl.preprocessing.other_libraries import in_memory
 from keras_bert_impl.preprocessing.question_windows import question_rows, questions_of
 from keras_bert_impl.preprocessing.texts import is_texts, texts_of, to_strings, to_word_lists
-from keras_bert_impl.preprocessing.word_rows import IGNORED, rows_of_pieces, split_words
+from keras_bert_impl.preprocessing.word_rows import split_words
 from keras_bert_impl.text.rows import numpy_arrays
 from keras_bert_impl.text.rows.masking import MaskingRule
 from keras_bert_impl.text.tokenizers import tokenizer_from_config, tokenizer_to_config
@@ -43,8 +46,7 @@ class Preprocessor:
         num_cut: how many rows have lost tokens so far.
     """
 
-    columns = ("text", "text_pair")  # of a dict; all but the last are needed
-    targets = ("label", "labels")
+    columns, optional_column, targets = ("text",), None, LABELS  # of a dict
     is_split = False  # whether an example is a list of strings
     has_windows = False  # whether an example has several rows
 
@@ -96,23 +98,13 @@ class Preprocessor:
         if isinstance(x, list) and x and isinstance(x[0], collections.abc.Mapping):
             x = {name: [row[name] for row in x] for name in x[0]}
         if isinstance(x, collections.abc.Mapping):
-            return self._of_columns(x)
+            return *parts_of_columns(x, self.columns, self.optional_column, self.targets), None
         if isinstance(x, list) and x and isinstance(x[0], tuple) and not self._are_inputs(x[0]):
             first, *others = zip(*x, strict=True)
             x = (tuple(map(list, zip(*first, strict=True))) if isinstance(first[0], tuple) else list(first), *others)
         if isinstance(x, tuple) and not self._are_inputs(x):
             return (*x, None, None)[:3]
         return x, None, None
-
-    def _of_columns(self, columns):
-        needed = self.columns[: len(self.columns) - 1 or 1]
-        found = [name for name in self.columns if name in columns]
-        labels = [name for name in self.targets if name in columns]
-        if not {*needed} <= {*found} or len(found) + len(labels) < len(columns) or len(labels) > 1:
-            expected = ", ".join((*self.columns, *self.targets[:1]))
-            raise ValueError(f"The columns are {', '.join(columns)}, expected {expected}: map them to (x, y).")
-        x = columns[found[0]] if len(found) == 1 else tuple(columns[name] for name in found)
-        return x, columns[labels[0]] if labels else None, None
 
     def _are_inputs(self, parts):
         """Whether a tuple holds the inputs, and not inputs beside labels, or beside the names of their classes."""
@@ -137,9 +129,10 @@ class Preprocessor:
     def _weights(self, sample_weight):
         return None if sample_weight is None else np.asarray(sample_weight)
 
-    def _packed_rows(self, first, second, num_cut):
-        self._num_cut += num_cut
-        return pack_rows(self.tokenizer, first, second, self.sequence_length, pad_to=self.sequence_length)
+    def _packed_rows(self, rows):
+        self._num_cut += rows.num_cut
+        arrays = pack_rows(self.tokenizer, rows.first, rows.second, self.sequence_length, pad_to=self.sequence_length)
+        return rows.of_examples(arrays)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -152,6 +145,8 @@ class TextPreprocessor(Preprocessor):
             "only_second", see `text.tokenizers.rows.kept_lengths`. "head_and_tail" keeps a quarter of a row from the
             beginning of a single text and the rest from its end (Sun et al. 2019, section 5.3.1).
     """
+
+    optional_column = "text_pair"
 
     def __init__(self, tokenizer, sequence_length=512, truncate="longest_first", class_names=None):
         super().__init__(tokenizer, sequence_length, class_names)
@@ -166,10 +161,10 @@ class TextPreprocessor(Preprocessor):
         first, second = texts_of(x)
         if self.truncate != "head_and_tail" or second is not None:
             ids = ids_from_texts(self.tokenizer, first, second, self.sequence_length, self.truncate)
-            return self._packed_rows(*ids), y, sample_weight
-        ids, room = self.tokenizer.ids_batch(first), self.sequence_length - self.tokenizer.template.num_control(False)
-        kept = [head_and_tail(of_text, room) for of_text in ids]
-        return self._packed_rows(kept, None, sum(len(one) > room for one in ids)), y, sample_weight
+            return self._packed_rows(Rows(*ids[:2], num_cut=ids[2])), y, sample_weight
+        room = self.sequence_length - self.tokenizer.template.num_control(is_pair=False)
+        rows = rows_of_long_texts(self.tokenizer.ids_batch(first), room, self.truncate)
+        return self._packed_rows(rows), y, sample_weight
 
     def _in_graph(self, x, y, sample_weight):
         texts = x if isinstance(x, tuple) else (x,)
@@ -187,31 +182,18 @@ class WordsPreprocessor(Preprocessor):
     Returns: y and sample_weight, if it is of words, are (batch, sequence_length).
     """
 
-    columns = ("words",)
-    is_split = True
+    columns, is_split = ("words",), True
 
     def _are_inputs(self, parts):
         return False
 
     def _in_memory(self, x, y, sample_weight):
         sentences = to_word_lists(x)
-        split = split_words(self.tokenizer, [[word for word in words if word] for words in sentences])
-        pieces = rows_of_pieces(split, self.tokenizer.template, self.sequence_length)
-
-        def of_tokens(values, otherwise):
-            found = []
-            for words, of_words, place in zip(sentences, values, pieces.words, strict=True):
-                of_words = [value for word, value in zip(words, of_words, strict=True) if word] or [otherwise]
-                of_words = super(WordsPreprocessor, self)._numbers(of_words) if values is y else np.asarray(of_words)
-                found.append(np.where(place == IGNORED, otherwise, of_words[np.maximum(place, 0)]))
-            return np.stack(found)
-
-        rows = self._packed_rows(pieces.ids, None, pieces.num_cut)
-        y = None if y is None else of_tokens(y, NO_LABEL[0])
-        if sample_weight is not None:
-            is_of_words = np.ndim(sample_weight[0]) > 0
-            sample_weight = of_tokens(sample_weight, 0) if is_of_words else np.asarray(sample_weight)
-        return rows, y, sample_weight
+        words, y, sample_weight = (of_words(values, sentences) for values in (sentences, y, sample_weight))
+        split = split_words(self.tokenizer, words)
+        rows = rows_of_split(split, self.tokenizer.template, self.sequence_length)
+        y, sample_weight = of_first_pieces(rows, list(map(len, words)), y, sample_weight, self.class_names)
+        return self._packed_rows(rows), y, super()._weights(sample_weight)
 
     def _numbers(self, y):
         return y  # those of each text, in `_in_memory`
@@ -229,19 +211,13 @@ class ChoicePreprocessor(Preprocessor):
     Returns: inputs are (batch, choices, sequence_length), a row for each ending; labels are passed through.
     """
 
-    columns = ("text", "endings", "")
-    targets = ("label",)
+    columns, targets = ("text", "endings"), ("label",)
 
     def _are_inputs(self, parts):
         return len(parts) == 2 and not isinstance(parts[1], int) and np.ndim(parts[1]) > 0
 
     def _in_memory(self, x, y, sample_weight):
-        texts, endings = x
-        count = len(endings[0])
-        first = [text for text in to_strings(texts) for _ in range(count)]
-        second = to_strings([ending for of_text in endings for ending in of_text])
-        rows = self._packed_rows(*ids_from_texts(self.tokenizer, first, second, self.sequence_length))
-        return {name: array.reshape(-1, count, self.sequence_length) for name, array in rows.items()}, y, sample_weight
+        return self._packed_rows(rows_of_choices(self.tokenizer, *x, self.sequence_length)), y, sample_weight
 
     def _in_graph(self, x, y, sample_weight):
         return self._graph.rows_of_choices(*x, sequence_length=self.sequence_length), y, sample_weight
@@ -263,8 +239,7 @@ class QuestionPreprocessor(Preprocessor):
         token, those of [CLS] in a window that does not hold it. A weight is that of each of its question's windows.
     """
 
-    columns = ("question", "context", "")
-    targets = ("answers",)
+    columns, targets = ("question", "context"), ("answers",)
     has_windows = True
 
     def __init__(self, tokenizer, sequence_length=384, stride=128):
@@ -280,8 +255,7 @@ class QuestionPreprocessor(Preprocessor):
         rows = question_rows(self.tokenizer, questions_of(*x, y), self.sequence_length, self.stride)
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight)[np.array(rows.source.question)]
-        inputs = self._packed_rows(rows.first, rows.second, rows.num_cut)
-        return inputs, None if y is None else rows.labels, sample_weight
+        return self._packed_rows(rows), None if y is None else rows.labels, sample_weight
 
     def _in_graph(self, x, y, sample_weight):
         if tuple(x[0].shape) != (1,):
@@ -323,12 +297,12 @@ class Masking:
             if epoch is None:
                 self._graph_calls = self._graph_calls or text_rows.Counter()
                 epoch = self._graph_calls.next()
-            return text_rows.of_batches(lambda x, *_: self._masked(x, epoch, text_rows.arrays), rows, rank=1)
+            return text_rows.of_batches(lambda x, *_: self.masked(x, epoch, text_rows.arrays), rows, rank=1)
         if epoch is None:
             epoch, self._calls = self._calls, self._calls + 1
         if rows["token_ids"].ndim == 1:
-            return _first_of(self._masked({name: array[None] for name, array in rows.items()}, epoch))
-        return self._masked(rows, epoch)
+            return _first_of(self.masked({name: array[None] for name, array in rows.items()}, epoch))
+        return self.masked(rows, epoch)
 
     def get_config(self):
         options = {field.name: getattr(self.rule, field.name) for field in dataclasses.fields(self.rule)}
@@ -339,8 +313,10 @@ class Masking:
     def __getstate__(self):
         return {**self.__dict__, "_graph_calls": None}
 
-    def _masked(self, rows, epoch, arrays=numpy_arrays):
-        numbers = arrays.cast(arrays.arange(arrays.shape(rows["token_ids"])[0]), arrays.int64)
+    def masked(self, rows, epoch, arrays=numpy_arrays, numbers=None):
+        """A batch masked; `numbers` (batch,) are those of its rows, on which the masks depend, if not 0, 1, ..."""
+        if numbers is None:
+            numbers = arrays.cast(arrays.arange(arrays.shape(rows["token_ids"])[0]), arrays.int64)
         masked = self.rule.mask({**rows, "example_index": numbers}, epoch, arrays)
         return {name: masked[name] for name in (*rows, "mask_positions")}, masked["mask_ids"], masked["mask_weights"]
 

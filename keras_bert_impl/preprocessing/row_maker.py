@@ -1,7 +1,5 @@
 """How a head makes rows of natural data: a part that it holds, one for each kind of data."""
 
-import warnings
-
 import numpy as np
 
 from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, drawn_seed, means_of_texts, padded_length
@@ -18,7 +16,7 @@ from keras_bert_impl.preprocessing.labels import (
 from keras_bert_impl.preprocessing.other_libraries import received
 from keras_bert_impl.preprocessing.splits_and_weights import weights_of_rows
 from keras_bert_impl.preprocessing.texts import is_text_input, is_texts, texts_of
-from keras_bert_impl.text.tokenizers.rows import ROW_MULTIPLE, TextsCutWarning, pack_rows, warn_of_cut
+from keras_bert_impl.text.tokenizers.rows import ROW_MULTIPLE, pack_rows, warn_of_cut
 
 WITHOUT_LABELS = "The texts have no labels: pass (texts, labels), as validation_data, too."
 
@@ -65,10 +63,6 @@ class RowMaker:
         """Whether `x` is natural data in memory, without labels; anything else is a dataset, or for Keras."""
         return is_text_input(x)
 
-    def are_in_words(self, texts, labels):
-        """Whether labels are in words, so that `labelled` makes the labels of tokens, or the rows, from them."""
-        return False
-
     def unlabelled(self, texts):
         """The `batching.Rows` of texts; the number of those that were cut is in them."""
         return Rows.from_texts(self.tokenizer, *self.columns_of(texts), self.sequence_length)
@@ -86,9 +80,7 @@ class RowMaker:
 
     def rows_of(self, texts):
         """As `unlabelled`; a warning says how many were cut."""
-        rows = self.fitting(self.unlabelled(texts))
-        self.warn_of_cut(rows)
-        return rows
+        return self.told(self.fitting(self.unlabelled(texts)))
 
     def warn_of_cut(self, rows):
         """Warns, if any texts of these Rows had to be cut."""
@@ -100,7 +92,7 @@ class RowMaker:
         return rows
 
     def labelled(self, texts, labels, weights):
-        """The Rows of texts with their labels and weights, checked; what was cut is told after an error in these."""
+        """The Rows of texts with their labels and weights, checked."""
         rows = self.fitting(self.unlabelled(texts))
         sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)
         rule = self.head.label_rule(sizes)
@@ -108,6 +100,10 @@ class RowMaker:
             raise ValueError(WITHOUT_LABELS)
         rows.labels, rows.weights = self.checked(sizes, labels, weights)
         rows.per_token = rule is not None and rule.per_token
+        return rows
+
+    def told(self, rows):
+        """The same Rows; a warning says how many texts were cut, after all errors in them."""
         self.warn_of_cut(rows)
         return rows
 
@@ -138,16 +134,16 @@ class RowMaker:
     def packed(self, rows, pad_to=None):
         """The input arrays of Rows, each as long as `pad_to`, or as the longest rounded up to a multiple of 32."""
         rows = self.fitting(rows)
-        return pack_rows(self.tokenizer, rows.first, rows.second, self.sequence_length, pad_to)
+        return rows.of_examples(pack_rows(self.tokenizer, rows.first, rows.second, self.sequence_length, pad_to))
 
     def to_train(self, texts, labels, weights, batch_size, shuffle):
         """Batches of labelled rows of about the same length."""
-        return self.batches_of(self.labelled(texts, labels, weights), batch_size, shuffle, seed=None)
+        return self.batches_of(self.told(self.labelled(texts, labels, weights)), batch_size, shuffle, seed=None)
 
     def to_judge(self, texts, labels, weights, batch_size):
         """(x, y, sample_weight) as `keras.Model.evaluate` takes them."""
         # The same batches each time, so that a figure of the same weights is the same to the last bit.
-        rows = self.labelled(texts, labels, weights)
+        rows = self.told(self.labelled(texts, labels, weights))
         return self.batches_of(rows, batch_size, kind=SortedBatches, seed=None), None, None
 
     def batches_of(self, rows, batch_size, shuffle=True, kind=LengthBatches, seed=0):
@@ -201,30 +197,19 @@ class RowMaker:
         Returns: the converted batch, and (the number of texts that were cut, the number of texts).
         """
         is_alone = self.is_natural(batch)
-        texts, labels, weights = (batch, None, None) if is_alone else (*batch, None)[:3]
-        if not is_alone and self.are_in_words(texts, labels):
-            return self._of_labels_in_words(texts, labels, weights, pad_to)
-        rows = self.unlabelled(texts)
+        rows = self.unlabelled(batch) if is_alone else self.labelled(*(*batch, None)[:3])
         width = pad_to or self.length_of_batch(rows)
         inputs, cut = self.packed(rows, width), (rows.num_cut, len(rows.first))
         if is_alone:
             return inputs, cut
-        sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)._replace(width=width)
-        labels, weights = self.checked(sizes, labels, weights)
+        labels, weights = rows.labels, rows.weights
+        if rows.per_token:
+            labels, weights = (
+                of_width(array, width, padding) if np.ndim(array) == 2 else array
+                for array, padding in ((labels, NO_LABEL[0]), (weights, 0))
+            )
         return (inputs, labels) if weights is None else (inputs, labels, weights), cut
 
     def length_of_batch(self, rows):
         """The length of the rows of a batch of a dataset."""
         return padded_length(rows.lengths(self.tokenizer.template).max(initial=1), self.sequence_length)
-
-    def _of_labels_in_words(self, texts, labels, weights, pad_to):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TextsCutWarning)  # they are counted over all batches
-            rows = self.labelled(texts, labels, weights)
-        width = pad_to or self.length_of_batch(rows)
-        inputs, cut = self.packed(rows, width), (rows.num_cut, len(rows))
-        labels, weights = rows.labels, rows.weights
-        if rows.per_token:
-            labels = of_width(labels, width, NO_LABEL[0])
-            weights = weights if np.ndim(weights) < 2 else of_width(weights, width, 0)
-        return (inputs, labels) if weights is None else (inputs, labels, weights), cut

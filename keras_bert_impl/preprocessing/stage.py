@@ -83,10 +83,14 @@ def training(maker, given, batch_size, validation_batch_size, steps, validation_
 def evaluation(maker, x, y, weights, batch_size, steps):
     """What `evaluate` is given, as `keras.Model.evaluate` takes it: (x, y, sample_weight)."""
     x, y, weights = _received(maker, x, y, weights)
+    _refuse_beside_batches(x, y, weights)
+    return _judged(maker, x, y, weights, batch_size, steps)
+
+
+def _judged(maker, x, y, weights, batch_size, steps):
     if maker.is_natural(x):
         _refuse_steps(steps)
         return maker.to_judge(x, y, weights, batch_size)
-    _refuse_beside_batches(x, y, weights)
     if (found := _texts_in(maker, x, steps, with_labels=True)) is not None:
         return maker.to_judge(*found, batch_size)
     x = inputs(maker, x, steps, with_labels=True)
@@ -192,19 +196,11 @@ def _validation(maker, data, batch_size, steps):
         return None
     if is_texts(data):
         raise ValueError(WITHOUT_LABELS)
-    if (found := _texts_in(maker, data, steps, with_labels=True)) is not None:
-        return maker.to_judge(*found, batch_size)
-    if not isinstance(data, (list, tuple)):
-        if not isinstance(data, BatchSource) and not _is_for_keras(data):
-            raise ValueError(
-                f"validation_data is a {type(data).__name__}: pass (texts, labels), or a dataset of these."
-            )
-        return inputs(maker, data, steps, with_labels=True)
-    x, y, weights = (*data, None, None)[:3]
-    if maker.is_natural(x):
-        _refuse_steps(steps)
-        return maker.to_judge(x, y, weights, batch_size)
-    return x, *maker.checked_beside(x, y, weights)
+    if isinstance(data, (list, tuple)):
+        return _judged(maker, *(*data, None, None)[:3], batch_size, steps)
+    if not isinstance(data, BatchSource) and not _is_for_keras(data):
+        raise ValueError(f"validation_data is a {type(data).__name__}: pass (texts, labels), or a dataset of these.")
+    return _judged(maker, data, None, None, batch_size, steps)
 
 
 def _is_for_keras(data):

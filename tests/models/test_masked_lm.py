@@ -7,8 +7,9 @@ from conftest import QUICK_STEPS, revealing_config
 from reference_models import open_in_transformers, outputs_of, random_model
 
 from keras_bert_impl import BertEncoder, MaskedLM, Pretrainer
+from keras_bert_impl.batching import Rows
 from keras_bert_impl.preprocessing import masked_texts
-from keras_bert_impl.preprocessing.masked_texts import MaskedTextRows, MaskedTexts
+from keras_bert_impl.preprocessing.masked_texts import MaskedTexts
 
 TEXTS = ["the cat sat on a mat", "the dog ran in rain", "a red cat is good", "blue rain is bad", "the mat"]
 MASKED = ["the [MASK] sat on a [MASK]", "red [MASK] is good"]
@@ -99,10 +100,14 @@ def test_masks_of_several_texts_are_filled_as_those_of_each(model):
 
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_texts_are_masked_in_the_order_given_where_asked(model, monkeypatch, shuffle):
-    seen, masked = [], MaskedTextRows.masked
+    seen, pack = [], MaskedTexts._pack
     first_words = [model.tokenizer.encode(text, add_special_tokens=False).ids for text in TEXTS * 4]
     monkeypatch.setattr(
-        MaskedTextRows, "masked", lambda maker, ids, *others: seen.append(ids) or masked(maker, ids, *others)
+        MaskedTexts,
+        "_pack",
+        lambda batches, places, length: (
+            seen.append([batches.rows.first[place] for place in places]) or pack(batches, places, length)
+        ),
     )
     model.fit(TEXTS * 4, batch_size=20, shuffle=shuffle, epochs=2, verbose=0)
     assert all((epoch == first_words) is not shuffle for epoch in seen) and len(seen) >= 2
@@ -111,7 +116,8 @@ def test_texts_are_masked_in_the_order_given_where_asked(model, monkeypatch, shu
 
 def test_masks_are_a_function_of_seed_epoch_and_batch(model):
     def batch(epoch, index, seed=3):
-        batches = MaskedTexts([list(range(5, 14))] * 4, 2, 32, model.row_maker.masked, seed, shuffle=False)
+        rows = Rows([list(range(5, 14))] * 4)
+        batches = MaskedTexts(model.tokenizer, rows, 2, model.sequence_length, shuffle=False, seed=seed)
         batches[0]
         batches.start_epoch(epoch)
         return batches[index][0]["token_ids"].tolist()
@@ -124,7 +130,7 @@ def test_a_second_fit_masks_other_words(model, monkeypatch):
     """Although both begin with epoch 0."""
     seeds = []
     monkeypatch.setattr(
-        masked_texts, "MaskedTexts", lambda *arguments: seeds.append(arguments[4]) or MaskedTexts(*arguments)
+        masked_texts, "MaskedTexts", lambda *arguments: seeds.append(arguments[-1]) or MaskedTexts(*arguments)
     )
     for _ in range(2):
         model.fit(TEXTS, verbose=0)

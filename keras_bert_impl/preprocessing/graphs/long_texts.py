@@ -3,7 +3,6 @@
 from keras_bert_impl.preprocessing.graphs.ragged import between, row_numbers, side_by_side
 from keras_bert_impl.quiet_tensorflow import tf
 
-SHARED = 3  # windows that overlap by half have a token in common with at most two others
 ROWS = 64  # that are computed at once, so that a book takes no more memory than these
 
 
@@ -24,16 +23,17 @@ def head_and_tail(pieces, room):
     return side_by_side([first, rest])
 
 
-def windows_of(pieces, room):
-    """Windows of `room` pieces that overlap by half, those of a text one after the other; the last one reaches the end.
+def windows_of(pieces, room, step=None):
+    """Windows of `room` pieces, those of a text one after the other; the last one reaches the end.
 
     Args:
         pieces: RaggedTensor (batch, pieces).
         room: pieces in a window.
+        step: from one to the next; None lets them overlap by half.
 
     Returns: RaggedTensor (windows, pieces); how many windows each text has, int32 (batch,).
     """
-    length, step = pieces.row_lengths(), max(1, room // 2)
+    length, step = pieces.row_lengths(), max(1, room // 2) if step is None else step
     counts = 1 + tf.maximum(-((room - length) // step), 0)  # rounded up
     number = tf.ragged.range(counts)  # (batch, windows)
     of_text = row_numbers(number)
@@ -43,20 +43,21 @@ def windows_of(pieces, room):
     return between(pieces.flat_values, start + begins, start + ends), tf.cast(counts, tf.int32)
 
 
-def best_windows(places, lengths, room):
+def best_windows(places, lengths, room, step=None):
     """The window of its text that shows a piece with the most context, as `natural_data.windows.best_windows`.
 
     Args:
         places: of pieces in their texts, int32 (places,).
         lengths: how many pieces the text of each has, likewise.
         room: as for `windows_of`.
+        step: likewise.
 
     Returns: the number of the window within the text, int32 (places,); the piece's place in it, likewise.
     """
-    step = max(1, room // 2)
+    step = max(1, room // 2) if step is None else step
     last = tf.maximum(-((room - lengths) // step), 0)
     # All windows that can show a piece, from the first on: of equals the first is taken.
-    number = places[:, tf.newaxis] // step - tf.range(SHARED)[::-1]  # (places, SHARED)
+    number = places[:, tf.newaxis] // step - tf.range(-(-room // step))[::-1]  # (places, windows)
     begins, length = number * step, lengths[:, tf.newaxis]
     ends = tf.minimum(begins + room, length)
     left, right = places[:, tf.newaxis] - begins, ends - 1 - places[:, tf.newaxis]

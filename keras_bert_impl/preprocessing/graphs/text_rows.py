@@ -3,10 +3,10 @@
 import threading
 
 from keras_bert_impl.losses import NO_LABEL
+from keras_bert_impl.preprocessing.graphs import long_texts
 from keras_bert_impl.preprocessing.graphs import tensorflow_arrays as arrays  # noqa: F401
 from keras_bert_impl.preprocessing.graphs.byte_pairs import BytePairs
 from keras_bert_impl.preprocessing.graphs.character_pairs import CharacterPairs
-from keras_bert_impl.preprocessing.graphs.long_texts import head_and_tail
 from keras_bert_impl.preprocessing.graphs.ragged import between, of_texts, row_numbers, side_by_side
 from keras_bert_impl.preprocessing.graphs.rows import pack
 from keras_bert_impl.preprocessing.graphs.sentence_pieces import SentencePieces
@@ -195,7 +195,7 @@ class Graph:
         room = sequence_length - tokenizer.template.num_control(second is not None)
         is_cut = first.row_lengths() + (0 if second is None else second.row_lengths()) > room
         if truncate == "head_and_tail":
-            first, truncate = first if second is not None else head_and_tail(first, room), "longest_first"
+            first, truncate = first if second is not None else long_texts.head_and_tail(first, room), "longest_first"
         control = tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id
         with tf.control_dependencies([self._count(is_cut)]):
             return pack(first, second, sequence_length, *control, truncate, tokenizer.template)
@@ -255,14 +255,10 @@ def windows_of(count, room, stride):
 
     Returns: RaggedTensor (windows, tokens) of int32; RaggedTensor of bool, likewise.
     """
-    number = 1 + tf.maximum(0, -(-(count - room) // stride))
-    begins = tf.range(number) * stride
-    ends = tf.minimum(begins + room, count)
     token = tf.range(count)
-    left, right = token - begins[:, tf.newaxis], ends[:, tf.newaxis] - 1 - token  # (windows, tokens of the context)
-    context = tf.cast(tf.minimum(left, right), tf.float32) + 0.01 * tf.cast(ends - begins, tf.float32)[:, tf.newaxis]
-    best = tf.argmax(tf.where((left >= 0) & (right >= 0), context, -1.0), axis=0, output_type=tf.int32)
-    windows = tf.ragged.range(begins, ends)
+    tokens = tf.RaggedTensor.from_row_lengths(token, count[tf.newaxis])
+    windows, _ = long_texts.windows_of(tokens, tf.cast(room, tf.int64), tf.cast(stride, tf.int64))
+    best, _ = long_texts.best_windows(token, tf.fill([count], count), room, stride)
     rows = tf.cast(row_numbers(windows), tf.int32)
     return windows, windows.with_flat_values(tf.gather(best, windows.flat_values) == rows)
 

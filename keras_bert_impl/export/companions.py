@@ -18,16 +18,6 @@ def write(model, tokenizer, sequence_length, target, format_name, precision="flo
         are not cut, axes of the inputs, figures, and facts.
     tokenizer.json: with it, the `tokenizers` library alone gives the ids; see `tokenizer_json_writer`.
     example.py: a program that runs the model with its runtime alone.
-
-    Args:
-        model: the model that was exported.
-        tokenizer: a Tokenizer.
-        sequence_length: tokens of the longest row.
-        target: the directory, which holds the model.
-        format_name: saved_model, onnx, openvino or litert.
-        precision: of weights and activations; see `precisions`.
-        figures: scores of the model, or None.
-        facts: more for the field `export`.
     """
     takes_strings = format_name == "saved_model"
     export = {

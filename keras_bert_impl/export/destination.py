@@ -6,13 +6,8 @@ import tempfile
 
 
 def check_destination(directory, main_file, overwrite):
-    """Raises ValueError if there is something in the directory, unless it is an export of this kind to be replaced.
-
-    Args:
-        directory: where to write.
-        main_file: the file that an export of this kind has.
-        overwrite: whether to replace an export.
-    """
+    """Raises ValueError if there is something in the directory, unless it is an export with this main file that is to
+    be replaced."""
     directory = pathlib.Path(directory)
     if not directory.exists() or (directory.is_dir() and not any(directory.iterdir())):
         return

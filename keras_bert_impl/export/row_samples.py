@@ -87,11 +87,8 @@ def axes_of_outputs(samples):
 
 
 def largest_difference(run, samples):
-    """The largest difference between an export's outputs and the model's, relative to the largest output or 1.
-
-    Args:
-        run: function from rows to outputs, both dicts of arrays.
-        samples: as `read` returns them.
+    """The largest difference between the outputs of `run`, a function of rows, and the model's, relative to the largest
+    output or 1.
 
     Raises: RuntimeError if an output is missing, has another shape, or is not finite.
     """

@@ -1,34 +1,21 @@
 """Requests that TensorFlow Serving answers when it loads a SavedModel, before it takes requests of users.
 
-The file `assets.extra/tf_serving_warmup_requests` holds records of tensorflow_serving.apis.PredictionLog. Its message
-types are declared here, with the field numbers of tensorflow/serving's apis/*.proto, because the package that has them,
+The file `assets.extra/tf_serving_warmup_requests` holds records of tensorflow_serving.apis.PredictionLog. They are
+encoded here, with the field numbers of tensorflow/serving's apis/*.proto, because the package that has these messages,
 tensorflow-serving-api, requires a TensorFlow of the same version.
 """
 
 import pathlib
 
 import tensorflow as tf
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from tensorflow.core.framework import tensor_pb2
 
 from keras_bert_impl import models
+from keras_bert_impl.export.example_programs import STRINGS
 from keras_bert_impl.export.row_graphs import kind_of
 
 FILE = pathlib.PurePath("assets.extra", "tf_serving_warmup_requests")
 BATCH_SIZES = (1, 8)
-SENTENCE = "The cat sat on the mat. " * 6
-SENTENCES = {"text": [SENTENCE]}
-PAIRS = {"text": [SENTENCE], "text_pair": [SENTENCE]}
-# For each kind of model the inputs of each of its signatures, as `text_signatures` has them; not of `attention`, which
-# a person asks for now and then.
-REQUESTS = {
-    models.TextClassifier: {"serving_default": SENTENCES, "pairs": PAIRS},
-    models.TextRegressor: {"serving_default": SENTENCES, "pairs": PAIRS},
-    models.MultipleChoice: {"serving_default": {"text": [SENTENCE], "endings": [["It slept.", "It was a dog."]]}},
-    models.QuestionAnswerer: {"serving_default": {"question": ["Where did it sit?"], "context": [SENTENCE]}},
-    models.NextSentencePredictor: {"serving_default": PAIRS},
-    models.MaskedLM: {"serving_default": {"text": ["The [MASK] sat on the [MASK]."]}},
-}
+OF_TEXTS_OR_PAIRS = (models.TextClassifier, models.TextRegressor)
 
 
 def write(model, directory):
@@ -36,68 +23,29 @@ def write(model, directory):
     path = pathlib.Path(directory) / FILE
     path.parent.mkdir(exist_ok=True)
     with tf.io.TFRecordWriter(str(path)) as file:
-        for signature, inputs in REQUESTS.get(kind_of(model), {"serving_default": SENTENCES}).items():
+        for signature, inputs in requests_of(kind_of(model)).items():
             for size in BATCH_SIZES:
                 file.write(prediction_log(signature, {name: texts * size for name, texts in inputs.items()}))
 
 
+def requests_of(kind):
+    """The inputs of each signature of a kind of model, as `text_signatures` has them; not of `attention`, which a
+    person asks for now and then."""
+    pairs = {"pairs": STRINGS[models.NextSentencePredictor][0]} if kind in OF_TEXTS_OR_PAIRS else {}
+    return {"serving_default": STRINGS[kind][0], **pairs}
+
+
 def prediction_log(signature, inputs):
     """A serialized PredictionLog that asks a signature about texts, lists of str by the names of the inputs."""
-    log = message_factory.GetMessageClass(_message_types().FindMessageTypeByName("tensorflow.serving.PredictionLog"))()
-    request = log.predict_log.request
-    request.model_spec.signature_name = signature
+    request = _field(1, _field(3, signature.encode()))  # ModelSpec.signature_name
     for name, texts in inputs.items():
-        # As bytes: for the library, TensorFlow's TensorProto and that of the pool below are two types.
-        request.inputs[name].MergeFromString(tf.make_tensor_proto(texts, dtype=tf.string).SerializeToString())
-    return log.SerializeToString()
+        tensor = tf.make_tensor_proto(texts, dtype=tf.string).SerializeToString()
+        request += _field(2, _field(1, name.encode()) + _field(2, tensor))
+    return _field(6, _field(1, request))
 
 
-def _message_types():
-    """A pool with the message types that a request needs, each with the fields that are set here."""
-    field = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(
-        name="keras_bert_impl/prediction_log.proto",
-        package="tensorflow.serving",
-        syntax="proto3",
-        dependency=[tensor_pb2.DESCRIPTOR.name],
-    )
-
-    def declare(parent, name, *fields):
-        message = parent.add(name=name)
-        for field_name, number, kind in fields:
-            type_name = {} if kind == "string" else {"type_name": f".tensorflow.{kind}"}
-            message.field.add(
-                name=field_name,
-                number=number,
-                label=field.LABEL_OPTIONAL,
-                type=field.TYPE_STRING if kind == "string" else field.TYPE_MESSAGE,
-                **type_name,
-            )
-        return message
-
-    declare(file.message_type, "ModelSpec", ("name", 1, "string"), ("signature_name", 3, "string"))
-    request = declare(file.message_type, "PredictRequest", ("model_spec", 1, "serving.ModelSpec"))
-    entry = declare(request.nested_type, "InputsEntry", ("key", 1, "string"), ("value", 2, "TensorProto"))
-    entry.options.map_entry = True
-    request.field.add(
-        name="inputs",
-        number=2,
-        label=field.LABEL_REPEATED,
-        type=field.TYPE_MESSAGE,
-        type_name=".tensorflow.serving.PredictRequest.InputsEntry",
-    )
-    declare(file.message_type, "PredictLog", ("request", 1, "serving.PredictRequest"))
-    declare(file.message_type, "PredictionLog", ("predict_log", 6, "serving.PredictLog"))
-    pool = descriptor_pool.DescriptorPool()
-    for dependency in _with_dependencies(tensor_pb2.DESCRIPTOR):
-        pool.AddSerializedFile(dependency.serialized_pb)
-    pool.AddSerializedFile(file.SerializeToString())
-    return pool
-
-
-def _with_dependencies(file):
-    """A file of message types after those that it imports, each once."""
-    found = {}
-    for dependency in file.dependencies:
-        found |= {one.name: one for one in _with_dependencies(dependency)}
-    return list({**found, file.name: file}.values())
+def _field(number, content):
+    """A field of bytes as protobuf writes it: its number and kind, its length in groups of 7 bits, its content."""
+    length = len(content)
+    groups = [length >> shift & 0x7F for shift in range(0, max(1, length.bit_length()), 7)]
+    return bytes([number << 3 | 2, *(group | 0x80 for group in groups[:-1]), groups[-1]]) + content

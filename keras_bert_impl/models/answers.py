@@ -48,14 +48,8 @@ def sigmoid(logits):
 
 
 def best(scores, count):
-    """The places of the `count` largest scores of each row, the largest first; of equal scores the first.
-
-    Args:
-        scores: (rows, places).
-        count: of scores; None means all.
-
-    Returns: int array (rows, count), or as many as there are.
-    """
+    """The places of the `count` largest scores, or of all, of each row, the largest first; of equal scores the first:
+    int array (rows, count), or as many as there are."""
     if count is not None and count < 1:
         raise ValueError(f"top_k is {count}: give at least 1.")
     return np.argsort(-scores, axis=-1, kind="stable")[:, :count]

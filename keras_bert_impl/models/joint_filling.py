@@ -25,11 +25,6 @@ def fill_together(model, text, k):
     given the text in which the masks before it are filled and those after it are still masks. After each mask, the
     max(k, 20) most probable beginnings are kept; a combination whose beginning is not among them is not found.
 
-    Args:
-        model: a MaskedLM with a tokenizer.
-        text: with at least one mask.
-        k: how many combinations.
-
     Returns: a list of k FilledText, the most probable first.
     """
     tokenizer = model.tokenizer

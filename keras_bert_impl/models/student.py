@@ -39,11 +39,8 @@ def copy_layers(student, teacher):
     """Gives a student the embeddings, evenly spaced blocks and the head of its teacher; returns the blocks' numbers.
 
     A family without segments gets the teacher's first segment added to its positions, which leaves the sum as it was
-    for rows of one segment. (DistilBERT's authors left the segments out.)
-
-    Args:
-        student: an encoder, or a model over one.
-        teacher: likewise, with the same head and of the same width.
+    for rows of one segment. (DistilBERT's authors left the segments out.) Both are encoders, or models with the same
+    head, and of the same width.
     """
     layers = evenly_spaced(*(getattr(model, "encoder", model).config.num_layers for model in (teacher, student)))
     theirs = {weight.path: weight for weight in [*getattr(teacher, "encoder", teacher).weights, *teacher.weights]}

@@ -111,13 +111,8 @@ def _joined(logits, begins, count, room):
 
 
 def _of_words(probabilities, word, aggregation):
-    """The classes of words and their probabilities, as two lists.
-
-    Args:
-        probabilities: (pieces, classes).
-        word: for each piece the number of its word, (pieces,).
-        aggregation: one of AGGREGATIONS.
-    """
+    """The classes of words and their probabilities, as two lists, from those of pieces, (pieces, classes), and the
+    number of each piece's word."""
     _, first, counts = np.unique(word, return_index=True, return_counts=True)
     if aggregation == "first":
         chosen = probabilities[first]

@@ -64,12 +64,8 @@ class ColumnRows(LongTextRows):
         return super().converted((batch, None) if is_trained else batch, random, pad_to)
 
     def _targets(self, numbers, labels, weights):
-        """Labels and sample weights for the loss. Labels are similarities, or without these the numbers of the texts.
-
-        Args:
-            numbers: (examples, columns), equal for equal texts.
-            labels: (examples,), or None.
-            weights: (examples,), or None.
+        """Labels and sample weights for the loss. Labels are similarities, (examples,), or without these the numbers of
+        the texts, (examples, columns).
 
         Raises: ValueError for labels that the loss does not take, naming the first one.
         """

@@ -108,17 +108,8 @@ def runs_of(labels, class_names):
 
 
 def entities_of(text, spans, labels, scores, class_names):
-    """The entities of a text.
-
-    Args:
-        text: the text.
-        spans: of its words, int (words, 2), as in `word_rows.SplitText`.
-        labels: of the words, strings.
-        scores: of these labels, (words,).
-        class_names: all labels that there are.
-
-    Returns: list of Entity in the order of the text.
-    """
+    """The list of Entity of a text, in its order, from the spans of its words, as in `word_rows.SplitText`, the labels
+    of these, strings, and the scores of the labels; see `runs_of`."""
     found = []
     for kind, first, last in runs_of(labels, class_names):
         start, end = int(spans[first, 0]), int(spans[last, 1])

@@ -127,13 +127,7 @@ def _rows(windows):
 
 
 def rows_of_long_texts(ids, room, long_texts):
-    """The Rows of texts of which a row holds `room` tokens.
-
-    Args:
-        ids: a list of ids for each text.
-        room: the tokens of a text that a row holds.
-        long_texts: "head_and_tail" or "windows"; see LongTextRows.
-    """
+    """The Rows of texts, lists of ids, of which a row holds `room`, as "head_and_tail" or "windows" of LongTextRows."""
     if long_texts == "head_and_tail":
         return Rows([head_and_tail(one, room) for one in ids], num_cut=sum(len(one) > room for one in ids))
     begins, windows = windows_of(ids, room)
@@ -141,14 +135,9 @@ def rows_of_long_texts(ids, room, long_texts):
 
 
 def share_labels(rows, labels, weights=None):
-    """Gives each window the label of its text, and divides the weight of the text among them. The loss, which Keras
-    divides by the number of windows, shall be that of texts: hence times as many windows as a text has on average.
-
-    Args:
-        rows: Rows with `windows`.
-        labels: (texts, ...).
-        weights: (texts,), or None for ones.
-    """
+    """Gives each window the label of its text, and divides the weight of the text, 1 for None, among them. The loss,
+    which Keras divides by the number of windows, shall be that of texts: hence times as many windows as a text has on
+    average."""
     counts = rows.windows
     owner = np.repeat(np.arange(len(counts)), counts)
     rows.labels = labels[owner]

@@ -65,14 +65,16 @@ class Preprocessor:
             arguments = self.tokenizer, self.class_names, by_number, self.has_windows
             self._graph = self._graph or text_rows.Graph(*arguments)
             how = {"rank": int(self.is_split), "strips": not self.has_windows}
-            return _packed(*text_rows.of_batches(self._in_graph, x, y, sample_weight, **how))
+            return keras.utils.pack_x_y_sample_weight(*text_rows.of_batches(self._in_graph, x, y, sample_weight, **how))
         x, y, sample_weight = map(in_memory, (x, y, sample_weight))
         if not self._is_one(x):
-            return _packed(*self._in_memory(x, self._numbers(y), self._weights(sample_weight)))
+            return keras.utils.pack_x_y_sample_weight(
+                *self._in_memory(x, self._numbers(y), self._weights(sample_weight))
+            )
         batch = tuple([part] for part in x) if isinstance(x, tuple) else [x]
         labels, weights = (None if part is None else [part] for part in (y, sample_weight))
         found = self._in_memory(batch, self._numbers(labels), self._weights(weights))
-        return _packed(*(found if self.has_windows else _first_of(found)))
+        return keras.utils.pack_x_y_sample_weight(*(found if self.has_windows else _first_of(found)))
 
     @property
     def num_cut(self):
@@ -348,10 +350,6 @@ class MaskedLMPreprocessor(TextPreprocessor):
 
     def _in_graph(self, x, y, sample_weight):
         return self.masking(super()._in_graph(x, y, sample_weight)[0])
-
-
-def _packed(x, y, sample_weight):
-    return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
 
 
 def _first_of(parts):

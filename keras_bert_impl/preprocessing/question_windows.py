@@ -48,17 +48,9 @@ class Windows(typing.NamedTuple):
 
 
 def question_rows(tokenizer, questions, sequence_length, stride=128, question_length=64):
-    """One row for each window, labelled with the answer's first and last position, that of [CLS] if it is not in the
-    window.
+    """The Rows of the Windows that `make_windows` makes, which are their `source`, with (start, end) as labels.
 
-    Args:
-        tokenizer: a Tokenizer.
-        questions: a list of Question.
-        sequence_length: the longest row.
-        stride: as in `make_windows`; at most half of a row.
-        question_length: likewise; at most a quarter of a row.
-
-    Returns: Rows whose `source` is the Windows.
+    The stride is at most half of a row, and a question a quarter.
     """
     windows = make_windows(
         tokenizer,

@@ -11,11 +11,7 @@ from keras_bert_impl.preprocessing.texts import is_texts
 def split_rows(parts, share):
     """The last `share` of the rows is for validation, before anything is shuffled, as Keras splits arrays.
 
-    Args:
-        parts: (texts, labels, weights): texts or a tuple of columns of texts; labels and weights may be None.
-        share: above 0 and below 1.
-
-    Returns: the training rows and the validation rows, each as `parts`.
+    Returns: the training rows and the validation rows, each (texts, labels, weights) as `parts`.
     Raises: ValueError if no row would be left for one of them.
     """
     texts, labels, weights = parts

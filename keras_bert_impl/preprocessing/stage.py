@@ -118,14 +118,7 @@ def prediction(maker, x, batch_size, steps):
 
 
 def inputs(maker, x, steps=None, with_labels=False):
-    """Inputs as Keras takes them: rows of natural data, batches of a dataset of it; anything else as it is.
-
-    Args:
-        maker: the head's RowMaker.
-        x: what `received` returned.
-        steps: batches in an epoch, if Keras was given their number.
-        with_labels: whether the caller needs labels.
-    """
+    """Inputs as Keras takes them: rows of natural data, batches of a dataset of it; anything else as it is."""
     if isinstance(x, BatchSource):
         return _batches_of(maker, x, steps, with_labels)
     if maker.is_natural(x):

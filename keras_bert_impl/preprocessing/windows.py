@@ -13,14 +13,8 @@ def window_begins(count, room, stride):
 
 
 def windows_of(texts, room):
-    """Windows that overlap by half, for lists of ids: the first token of each window of each text, and all windows.
-
-    Args:
-        texts: lists of ids.
-        room: ids in a window.
-
-    Returns: a list of lists as `window_begins` gives them; a list of lists of ids, those of a text one after the other.
-    """
+    """Windows of `room` ids that overlap by half, for lists of ids: a list as `window_begins` gives it for each text,
+    and the ids of all windows, those of a text one after the other."""
     begins = [window_begins(len(ids), room, max(1, room // 2)) for ids in texts]
     windows = [ids[begin : begin + room] for ids, of_text in zip(texts, begins, strict=True) for begin in of_text]
     return begins, windows

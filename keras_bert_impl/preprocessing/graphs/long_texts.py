@@ -7,14 +7,8 @@ ROWS = 64  # that are computed at once, so that a book takes no more memory than
 
 
 def head_and_tail(pieces, room):
-    """At most `room` pieces of each text: of more a quarter from the beginning and the rest from the end.
-
-    Args:
-        pieces: RaggedTensor (batch, pieces).
-        room: pieces that a row holds.
-
-    Returns: RaggedTensor (batch, pieces).
-    """
+    """At most `room` pieces of each text, (batch, pieces): of more a quarter from the beginning and the rest from the
+    end."""
     length, head = pieces.row_lengths(), room // 4
     is_long = length > room
     begin, end = pieces.row_starts(), pieces.row_limits()
@@ -24,12 +18,8 @@ def head_and_tail(pieces, room):
 
 
 def windows_of(pieces, room, step=None):
-    """Windows of `room` pieces, those of a text one after the other; the last one reaches the end.
-
-    Args:
-        pieces: RaggedTensor (batch, pieces).
-        room: pieces in a window.
-        step: from one to the next; None lets them overlap by half.
+    """Windows of `room` pieces, those of a text one after the other; the last one reaches the end. From one to the next
+    are `step` pieces; None lets them overlap by half.
 
     Returns: RaggedTensor (windows, pieces); how many windows each text has, int32 (batch,).
     """

@@ -6,6 +6,19 @@ from keras_bert_impl.preprocessing.graphs.ragged import of_texts, side_by_side
 from keras_bert_impl.quiet_tensorflow import tf
 
 
+class Pieces(tf.Module):
+    """What cuts texts into the pieces of its `tokenizer`: (batch,) strings to a RaggedTensor (batch, pieces)."""
+
+    def of_words(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
+        """The pieces of each word of each text, (batch, words) strings: (all words, pieces)."""
+        return self(words.flat_values)
+
+    def with_masks(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """As `__call__`, but each of the tokenizer's `mask_texts` in a text is the mask token."""
+        parts = parts_between_masks(texts, self.tokenizer.mask_texts)
+        return joined_by_masks(parts, self(parts.flat_values), self.tokenizer.mask_id)
+
+
 def parts_between_masks(texts, mask_texts):
     """What stands before, between and after the masks of texts: RaggedTensor (batch, masks + 1) of strings.
 

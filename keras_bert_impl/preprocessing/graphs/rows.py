@@ -53,24 +53,23 @@ def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first", te
         [CLS] a segment of its own.
     Raises: ValueError if `sequence_length` does not hold the special tokens.
     """
-    max_tokens = _room(sequence_length, template, b is not None)
+    num_special = template.num_control(b is not None)
+    if sequence_length < num_special:
+        raise ValueError(f"sequence_length {sequence_length} does not hold {num_special} control tokens.")
+    max_tokens = sequence_length - num_special
     before, between, after = template.control_of(cls_id, sep_id)
     if b is None:
-        a = _first_tokens(a, tf.minimum(a.row_lengths(), max_tokens))
-        first_length = template.first_length(a.row_lengths(), False)
-        rows = _lay_out([*before, a, *after], first_length, sequence_length, pad_id)
-        return template.with_cls_segments(rows, cls_id, tf.where)
-    a, b = truncate_pairs(a, b, max_tokens, rule)
-    first_length = template.first_length(a.row_lengths(), True)
-    rows = _lay_out([*before, a, *between, b, *after], first_length, sequence_length, pad_id)
+        a, second = _first_tokens(a, tf.minimum(a.row_lengths(), max_tokens)), []
+    else:
+        a, b = truncate_pairs(a, b, max_tokens, rule)
+        second = [*between, b]
+    rows = {
+        "token_ids": side_by_side([*before, a, *second, *after]),
+        "first_segment_length": template.first_length(a.row_lengths(), b is not None),
+    }
+    rows = pad_rows(rows, sequence_length, pad_id)
     rows = {**rows, "segment_ids": rows["segment_ids"] * template.second_segment}
     return template.with_cls_segments(rows, cls_id, tf.where)
-
-
-def _lay_out(pieces, first_length, sequence_length, pad_id):
-    """Joins the pieces of each row, ids or ragged segments, and pads the rows."""
-    rows = side_by_side(pieces)  # (batch, tokens of the row)
-    return pad_rows({"token_ids": rows, "first_segment_length": first_length}, sequence_length, pad_id)
 
 
 def pad_rows(rows, sequence_length, pad_id):
@@ -95,13 +94,6 @@ def pad_rows(rows, sequence_length, pad_id):
         "segment_ids": tf.cast(is_second, tf.int32),
         **rows,
     }
-
-
-def _room(sequence_length, template, is_pair):
-    num_special = template.num_control(is_pair)
-    if sequence_length < num_special:
-        raise ValueError(f"sequence_length {sequence_length} does not hold {num_special} control tokens.")
-    return sequence_length - num_special
 
 
 def _first_tokens(rows, length):

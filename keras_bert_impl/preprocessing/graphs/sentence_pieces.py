@@ -13,7 +13,7 @@ import tensorflow_text as tf_text  # only now, because it imports TensorFlow, to
 
 from keras_bert_impl.preprocessing.graphs.character_strings import character_strings
 from keras_bert_impl.preprocessing.graphs.character_table import CODE_POINTS, CharacterTable, CodePointTable
-from keras_bert_impl.preprocessing.graphs.masked_texts import joined_by_masks, parts_between_masks
+from keras_bert_impl.preprocessing.graphs.masked_texts import Pieces
 from keras_bert_impl.preprocessing.graphs.ragged import of_texts, row_numbers, side_by_side
 from keras_bert_impl.preprocessing.graphs.utf8 import character_sizes, character_starts, readable, without_spaces
 from keras_bert_impl.preprocessing.graphs.wordpiece import lower_final_sigma
@@ -27,7 +27,7 @@ from keras_bert_impl.text.tokenizers.sentence_piece_tokenizer import (
 _QUOTE = ord('"')
 
 
-class SentencePieces(tf.Module):
+class SentencePieces(Pieces):
     """The ids of a tokenizer over a SentencePiece model, computed by TensorFlow kernels.
 
     Bytes that are not UTF-8 are ignored. The model becomes a part of the graph; a SavedModel needs no file beside it.
@@ -79,15 +79,6 @@ class SentencePieces(tf.Module):
             texts = self._table.normalize(self._with_quotes(texts, '"'))
         pieces = self._tokenize(texts)  # (batch, pieces of the model)
         return of_texts(pieces, self._of_model(self._our_ids, pieces.flat_values))
-
-    def of_words(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
-        """The pieces of each word of each text, (batch, words) strings: (all words, pieces)."""
-        return self(words.flat_values)
-
-    def with_masks(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """As `__call__`, but each of the tokenizer's `mask_texts` in a text is the mask token."""
-        parts = parts_between_masks(texts, self.tokenizer.mask_texts)
-        return joined_by_masks(parts, self(parts.flat_values), self.tokenizer.mask_id)
 
     def with_offsets(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Of one text in valid UTF-8, a () string: ids, first byte of each, and the byte after its last, as the

@@ -256,7 +256,7 @@ def windows_of(count, room, stride):
     Returns: RaggedTensor (windows, tokens) of int32; RaggedTensor of bool, likewise.
     """
     token = tf.range(count)
-    tokens = tf.RaggedTensor.from_row_lengths(token, count[tf.newaxis])
+    tokens = tf.RaggedTensor.from_row_lengths(token, tf.cast(count[tf.newaxis], tf.int64))
     windows, _ = long_texts.windows_of(tokens, tf.cast(room, tf.int64), tf.cast(stride, tf.int64))
     best, _ = long_texts.best_windows(token, tf.fill([count], count), room, stride)
     rows = tf.cast(row_numbers(windows), tf.int32)

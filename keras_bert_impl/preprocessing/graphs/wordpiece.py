@@ -9,7 +9,7 @@ import tensorflow_text as tf_text  # only now, because it imports TensorFlow, to
 
 from keras_bert_impl.preprocessing.graphs.character_strings import character_strings
 from keras_bert_impl.preprocessing.graphs.character_table import CODE_POINTS, CodePointTable
-from keras_bert_impl.preprocessing.graphs.masked_texts import joined_by_masks, parts_between_masks
+from keras_bert_impl.preprocessing.graphs.masked_texts import Pieces
 from keras_bert_impl.preprocessing.graphs.ragged import of_texts, row_numbers
 from keras_bert_impl.preprocessing.graphs.utf8 import character_starts, readable
 from keras_bert_impl.text.tokenizers import WordPieceTokenizer, google_characters
@@ -28,7 +28,7 @@ _ALONE = f"[{google_characters.character_class(google_characters.isolated())}]"
 _MOST_BYTES = 4 * google_characters.MAX_CHARACTERS_PER_WORD
 
 
-class WordPiece(tf.Module):
+class WordPiece(Pieces):
     """The ids of WordPieceTokenizer, hence of Google's original, computed by TensorFlow kernels.
 
     The kernels are those of tensorflow_text's FastBertTokenizer, with Google's replacements of characters in place of
@@ -75,15 +75,6 @@ class WordPiece(tf.Module):
             lambda: self._fast_pieces(texts),
             lambda: self._by_row(texts, is_fast),
         )
-
-    def of_words(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
-        """The pieces of each word of each text, (batch, words) strings: (all words, pieces)."""
-        return self(words.flat_values)
-
-    def with_masks(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """As `__call__`, but an upper-case "[MASK]" in a text is the mask token: for filling masks."""
-        parts = parts_between_masks(texts, self.tokenizer.mask_texts)
-        return joined_by_masks(parts, self(parts.flat_values), self.tokenizer.mask_id)
 
     def with_offsets(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Of one text in valid UTF-8, a () string: ids, first byte of each, and the byte after its last, as the

@@ -29,7 +29,7 @@ class NaturalFitMixin:
     refused.
 
     Attributes:
-        row_maker_class: the `natural_data.row_maker.RowMaker` that makes rows of the data that the head takes.
+        row_maker_class: the `preprocessing.row_maker.RowMaker` that makes rows of the data that the head takes.
         preprocessor_class: the class of `preprocessor`; None for rows of several texts.
         pair_columns: names of both columns, for a head that takes only pairs; else None.
     """

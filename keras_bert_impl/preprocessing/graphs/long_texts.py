@@ -1,4 +1,4 @@
-"""Texts that are longer than a row, in TensorFlow graphs: what `natural_data.long_texts` and `.windows` do in NumPy."""
+"""Texts that are longer than a row, in TensorFlow graphs: what `preprocessing.long_texts` and `.windows` do in NumPy."""
 
 from keras_bert_impl.preprocessing.graphs.ragged import between, row_numbers, side_by_side
 from keras_bert_impl.quiet_tensorflow import tf
@@ -34,7 +34,7 @@ def windows_of(pieces, room, step=None):
 
 
 def best_windows(places, lengths, room, step=None):
-    """The window of its text that shows a piece with the most context, as `natural_data.windows.best_windows`.
+    """The window of its text that shows a piece with the most context, as `preprocessing.windows.best_windows`.
 
     Args:
         places: of pieces in their texts, int32 (places,).

@@ -1,4 +1,4 @@
-"""Texts that are longer than a row, in TensorFlow graphs: what `preprocessing.long_texts` and `.windows` do in NumPy."""
+"""Long texts in TensorFlow graphs: what `preprocessing.long_texts` and `preprocessing.windows` do in NumPy."""
 
 from keras_bert_impl.preprocessing.graphs.ragged import between, row_numbers, side_by_side
 from keras_bert_impl.quiet_tensorflow import tf

@@ -77,6 +77,8 @@ def test_a_label_that_names_no_class_and_a_second_text_in_its_place_are_errors(s
         next(iter(dataset(["a"], ["maybe"]).map(TextPreprocessor(small_tokenizer, 8, class_names=["no", "yes"]))))
     with pytest.raises(ValueError, match="no class_names"):
         dataset(["a"], ["b"]).map(TextPreprocessor(small_tokenizer, 8))
+    with pytest.raises(ValueError, match="first text of row 1 alone"):
+        TextPreprocessor(small_tokenizer, 8, "only_second")((["a", TEXTS[0]], ["the", "cat"]))
     with pytest.raises(ValueError, match="maybe"):
         TextPreprocessor(small_tokenizer, 8, class_names=["no", "yes"])("a", "maybe")
 

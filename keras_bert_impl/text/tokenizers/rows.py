@@ -43,6 +43,11 @@ def ids_from_texts(tokenizer, first, second=None, sequence_length=512, truncate=
         return [ids[:room] for ids in first_ids], None, sum(len(ids) > room for ids in first_ids)
     whole = list(zip(first_ids, tokenizer.ids_batch(second), strict=True))
     kept = [kept_lengths(len(a), len(b), room, truncate) for a, b in whole]
+    if too_long := [row for row, (_, of_second) in enumerate(kept) if of_second < 0]:
+        raise ValueError(
+            f"The first text of row {too_long[0]} alone is longer than the {room} tokens that a pair has room for, and "
+            f"{truncate!r} does not cut it: shorten it, or use a larger sequence_length."
+        )
     pairs = [(a[:of_a], b[:of_b]) for (a, b), (of_a, of_b) in zip(whole, kept, strict=True)]
     return [a for a, _ in pairs], [b for _, b in pairs], sum(len(a) + len(b) > room for a, b in whole)
 

@@ -26,7 +26,7 @@ def config_of(layers=LAYERS, dropout=0.1, vocabulary=VOCABULARY, width=WIDTH, he
 
 
 def by_gather(products):
-    """`families.deberta.at_distances` by an index for each number."""
+    """`encoders.deberta.at_distances` by an index for each number."""
     from keras import ops
 
     length = ops.shape(products)[-2]

@@ -24,7 +24,7 @@ In packed rows `next_sentence_labels` is (batch, sequences), and there are two m
 | `next_sentence_weights`| (batch, sequences)   | float32 | 1 for a sequence, 0 for padding of `cls_positions`         |
 
 Outputs of an encoder: `sequence_output` (batch, length, hidden_size) and, if the family has a pooler, `pooled_output`
-(batch, hidden_size); on request `hidden_states` and `attention_probabilities`, see `families.bert.BertEncoder`.
+(batch, hidden_size); on request `hidden_states` and `attention_probabilities`, see `encoders.bert.BertEncoder`.
 """
 
 import math

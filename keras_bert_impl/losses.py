@@ -118,7 +118,7 @@ def divergence(logits, other_logits):
 
 class WeightedLoss(keras.losses.Loss):
     """A loss that is a mean over the batch, by `weights`; the loss of an epoch is that by the weights of all of its
-    batches (`model_methods.epoch_loss`)."""
+    batches (`encoders.epoch_loss`)."""
 
     def __init__(self, name):
         super().__init__(name=name, reduction="sum", dtype="float32")

@@ -17,7 +17,7 @@ PACKAGES = {
 # A module of the library imports only from its own folder or file and from what comes before it in this list.
 ORDER = (
     "startup",
-    "misspelt",
+    "suggestions",
     "features",
     "device_options",
     "process_group",

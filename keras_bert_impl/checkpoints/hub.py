@@ -7,7 +7,7 @@ import typing
 import huggingface_hub
 
 from keras_bert_impl.configurations.known_families import count_parameters, families_by_model_type
-from keras_bert_impl.misspelt import did_you_mean
+from keras_bert_impl.suggestions import did_you_mean
 
 SCHEME = "hf://"
 # The model that lies in the package: a name like the published ones, whose files are here already.

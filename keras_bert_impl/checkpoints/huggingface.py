@@ -22,7 +22,7 @@ from keras_bert_impl.configurations.known_families import families_by_model_type
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.json_files import read_json, read_json_if_there
 from keras_bert_impl.text.tokenizers import kind_in
-from keras_bert_impl.text.tokenizers.kinds import VOCABULARY_FILES
+from keras_bert_impl.text.tokenizers.opening import VOCABULARY_FILES
 from keras_bert_impl.user_warnings import warn_user
 
 # The counterparts of our models in transformers: the end of a class name there, as in BertForMaskedLM.

@@ -57,7 +57,7 @@ class EncoderConfig:
         activation_key: the key of `activation`.
         optional_keys: pairs as in huggingface_keys, for keys that may be missing or null.
         fixed_values: keys of config.json with the only value that this library supports, which is also the default.
-        pair_tasks: what it can learn from rows of two segments, of `preprocessing.pretraining_rows.PAIRS`.
+        pair_tasks: what it can learn from rows of two segments, of `text.rows.pretraining_rows.PAIRS`.
         left_out: what transformers takes for keys that config.json leaves out, where it is not the default here.
         heads_have_gelu: whether transformers computes the heads with exact GELU, whatever the activation is.
         may_be_causal: whether a token may attend to those before it alone (`is_decoder` in config.json).

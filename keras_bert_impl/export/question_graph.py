@@ -1,7 +1,7 @@
 """From questions and contexts to answers in a TensorFlow graph: windows, model, best span, its bytes in the context.
 
-Does the same as `models.question_windows.make_windows` and `models.span_answers.best_answers`, for the best answer
-only.
+Does the same as `preprocessing.question_windows.make_windows` and `models.span_answers.best_answers`, for the best
+answer only.
 """
 
 import unicodedata

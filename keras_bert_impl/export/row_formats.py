@@ -2,7 +2,7 @@
 
 import functools
 
-from keras_bert_impl.export import companions, opened, precisions, row_samples, runtimes
+from keras_bert_impl.export import export_files, opened, precisions, row_samples, runtimes
 from keras_bert_impl.export.checks import check_model, checked_text_settings, require
 from keras_bert_impl.export.destination import check_destination, replaced_when_whole
 from keras_bert_impl.export.handover import write_on
@@ -17,7 +17,7 @@ def export_onnx(
     """Writes an ONNX file, which ONNX Runtime runs, whichever backend trained the model.
 
     The file takes rows of ids, `token_ids`, `segment_ids` and `padding_mask`, int32 (batch, length), both sizes free;
-    of a MultipleChoice (batch, choices, length). Beside it lie the files that `companions.write` lists; with
+    of a MultipleChoice (batch, choices, length). Beside it lie the files that `export_files.write` lists; with
     tokenizer.json, the `tokenizers` library alone makes the rows. Outputs, float32:
 
     TextClassifier: `logits` and `probabilities` (batch, classes)
@@ -130,4 +130,4 @@ def _finish(model, tokenizer, sequence_length, target, format_name, reduce, prec
     facts = {"outputs": row_samples.axes_of_outputs(samples), "largest_difference": difference}
     if precision == "int8" and format_name != "litert":
         facts["weight_bits"] = 7 if runtimes.saturates() else 8
-    companions.write(model, tokenizer, sequence_length, target, format_name, precision, figures, **facts)
+    export_files.write(model, tokenizer, sequence_length, target, format_name, precision, figures, **facts)

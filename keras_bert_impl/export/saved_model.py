@@ -3,7 +3,7 @@
 The graphs themselves are in `text_signatures`, which imports TensorFlow.
 """
 
-from keras_bert_impl.export import companions
+from keras_bert_impl.export import export_files
 from keras_bert_impl.export.checks import check_model, checked_text_settings, require
 from keras_bert_impl.export.destination import check_destination, replaced_when_whole
 from keras_bert_impl.export.handover import write_on
@@ -54,7 +54,7 @@ def export_saved_model(
         the attention of a token (fourth axis) that a token (fifth axis) receives; 0 in the rows of padding
 
     On JAX or torch, the SavedModel is written by a separate process that runs TensorFlow. Beside the model lie the
-    files that `companions.write` lists.
+    files that `export_files.write` lists.
 
     Args:
         model: a model of one of these kinds.
@@ -79,7 +79,7 @@ def export_saved_model(
         write_on("tensorflow", WRITER, model, tokenizer, sequence_length, target)
         if not warm_up:
             (target / "assets.extra" / "tf_serving_warmup_requests").unlink()
-        companions.write(model, tokenizer, sequence_length, target, "saved_model", precision_of(model), figures)
+        export_files.write(model, tokenizer, sequence_length, target, "saved_model", precision_of(model), figures)
 
 
 def precision_of(model):

@@ -230,7 +230,7 @@ def attention_function(model, pieces_of, sequence_length):
 
 
 def pack_to_longest(first, second, tokenizer, sequence_length):
-    """`text_graphs.rows.pack` for ragged pieces, padded only to the longest row of the batch."""
+    """`preprocessing.graphs.rows.pack` for ragged pieces, padded only to the longest row of the batch."""
     control = tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id
     rows = pack(first, second, sequence_length, *control, template=tokenizer.template)
     # A batch without rows keeps one column: otherwise reshaping it would divide by a length of 0.

@@ -7,8 +7,8 @@ import numpy as np
 
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, WeightedCrossEntropy
 from keras_bert_impl.models.compile_arguments import loss_of_labelled, metrics_of_labelled
+from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
 from keras_bert_impl.models.joint_filling import fill_together
-from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin
 from keras_bert_impl.optimization import BertAdamW
 from keras_bert_impl.preprocessing import MaskedLMPreprocessor
@@ -28,7 +28,7 @@ class FilledMask(typing.NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
+class MaskedLM(FitOnTextsMixin, PretrainedMixin, keras.Model):
     """Predicts the words at masked positions (Devlin et al. 2019, section 3.1, task 1). Compiled by default
     with AdamW at 5e-5, the mean loss over predicted tokens, and accuracy.
 

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.models.answers import Choice, softmax
-from keras_bert_impl.models.natural_fit import NaturalFitMixin
+from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
     head_dense,
@@ -18,7 +18,7 @@ from keras_bert_impl.preprocessing.other_libraries import in_memory
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class MultipleChoice(NaturalFitMixin, PretrainedMixin, keras.Model):
+class MultipleChoice(FitOnTextsMixin, PretrainedMixin, keras.Model):
     """A score for each choice, by a dense layer over the pooled first token of text and choice, as for SWAG (Devlin et
     al. 2019, section 4.4). Compiled by default with AdamW at 5e-5, cross-entropy over the choices, and accuracy.
 

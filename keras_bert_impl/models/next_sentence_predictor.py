@@ -4,14 +4,14 @@ import keras
 
 from keras_bert_impl import checkpoints
 from keras_bert_impl.models.answers import softmax
-from keras_bert_impl.models.natural_fit import NaturalFitMixin
+from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin, head_dense
 from keras_bert_impl.optimization import BertAdamW
 from keras_bert_impl.preprocessing.labels import LabelRule
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class NextSentencePredictor(NaturalFitMixin, PretrainedMixin, keras.Model):
+class NextSentencePredictor(FitOnTextsMixin, PretrainedMixin, keras.Model):
     """The next-sentence head of pre-training alone (Devlin et al. 2019, section 3.1, task 2). Compiled by default
     with AdamW at 5e-5, cross-entropy and accuracy.
 

@@ -37,7 +37,7 @@ class Pretrainer(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
             `span_boundary_logits` (batch, predictions, vocabulary) and `is_within_span` (batch, predictions).
 
     `fit` and `evaluate` take (inputs, labels) with the labels of `features.PRETRAINING_LABELS`, as
-    `preprocessing.numpy_data.TrainingBatches` yields them. The loss is the sum of the losses, as in the papers;
+    `text.rows.numpy_data.TrainingBatches` yields them. The loss is the sum of the losses, as in the papers;
     `compile` needs no argument for it.
     """
 

@@ -6,7 +6,7 @@ from keras import ops
 from keras_bert_impl.batching import SortedBatches, predict_rows
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.losses import cross_entropy
-from keras_bert_impl.models.natural_fit import NaturalFitMixin
+from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin, head_dense
 from keras_bert_impl.models.question_rows import QuestionRows
 from keras_bert_impl.models.span_answers import SCORE_OF_PADDING, best_answers, chosen_first
@@ -17,7 +17,7 @@ from keras_bert_impl.preprocessing.question_windows import question_rows, questi
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
+class QuestionAnswerer(FitOnTextsMixin, PretrainedMixin, keras.Model):
     """A start and an end vector over the tokens (Devlin et al. 2019, section 4.2). Compiled by default with AdamW at
     5e-5 and the mean of the two cross-entropies.
 

@@ -8,7 +8,7 @@ from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers import Dense
 from keras_bert_impl.models.answers import sigmoid
-from keras_bert_impl.models.natural_fit import NaturalFitMixin
+from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin, head_dense
 from keras_bert_impl.preprocessing.texts import to_strings
 
@@ -23,7 +23,7 @@ class TokenDoubt(typing.NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class ReplacedTokenDetector(NaturalFitMixin, PretrainedMixin, keras.Model):
+class ReplacedTokenDetector(FitOnTextsMixin, PretrainedMixin, keras.Model):
     """Scores for each token whether it was replaced by another (Clark et al. 2020, section 3.1): a dense layer and one
     output. `ElectraPretrainer` trains it; it has no loss of its own.
 

@@ -4,7 +4,7 @@ import keras
 
 from keras_bert_impl.losses import MultiLabelF1
 from keras_bert_impl.models.answers import Label, best, sigmoid, softmax
-from keras_bert_impl.models.natural_fit import NaturalFitMixin
+from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
     checked_class_names,
@@ -17,7 +17,7 @@ from keras_bert_impl.preprocessing.long_texts import ClassRows, checked_long_tex
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TextClassifier(NaturalFitMixin, ClassesMixin, keras.Model):
+class TextClassifier(FitOnTextsMixin, ClassesMixin, keras.Model):
     """A dense layer over the pooled first token (Devlin et al. 2019, section 4.1). Compiled by default with AdamW at
     5e-5, cross-entropy on logits and accuracy; with multi_label, binary cross-entropy on logits and
     `losses.MultiLabelF1`.

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_bert_impl.models.natural_fit import NaturalFitMixin
+from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
     head_dense,
@@ -14,7 +14,7 @@ from keras_bert_impl.preprocessing.long_texts import LongTextRows, checked_long_
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TextRegressor(NaturalFitMixin, PretrainedMixin, keras.Model):
+class TextRegressor(FitOnTextsMixin, PretrainedMixin, keras.Model):
     """A dense layer of one column over the pooled first token, as for STS-B (Devlin et al. 2019, appendix B.1).
     Compiled by default with AdamW at 5e-5 and the mean squared error.
 

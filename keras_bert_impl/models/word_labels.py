@@ -6,7 +6,7 @@ from keras_bert_impl.batching import Rows, SortedBatches, predict_rows
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.models.answers import Label, softmax
 from keras_bert_impl.models.compile_arguments import loss_of_labelled, metrics_of_labelled
-from keras_bert_impl.models.natural_fit import NaturalFitMixin
+from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
 from keras_bert_impl.preprocessing import WordsPreprocessor
 from keras_bert_impl.preprocessing.entities import entities_of
 from keras_bert_impl.preprocessing.labelled_words import WordRows, rule_of_classes
@@ -17,7 +17,7 @@ from keras_bert_impl.preprocessing.word_rows import split_texts, split_words
 AGGREGATIONS = ("first", "average", "max")
 
 
-class WordLabelsMixin(NaturalFitMixin):
+class WordLabelsMixin(FitOnTextsMixin):
     """`fit` on words with labels and on texts with marked characters, and `tag`, for models with an output for each
     token and with `class_names`.
 

@@ -7,7 +7,7 @@ import sys
 import typing
 
 from keras_bert_impl import startup
-from keras_bert_impl.misspelt import did_you_mean
+from keras_bert_impl.suggestions import did_you_mean
 
 
 class Command(typing.NamedTuple):

@@ -65,7 +65,6 @@ from keras_bert_impl.text.rows.shards import (
     write_shard,
 )
 from keras_bert_training import report
-from keras_bert_training.claims import locked
 from keras_bert_training.input_record import check_input, write_input
 from keras_bert_training.labelled_sentences import report_losses, write_sentences
 from keras_bert_training.options.prepare_data import PrepareConfig as PrepareConfig
@@ -76,6 +75,7 @@ from keras_bert_training.preparation_report import (
     report_phrases,
     report_reading,
 )
+from keras_bert_training.run_lock import locked
 from keras_bert_training.runs import check_run, open_run, versions
 from keras_bert_training.vocabularies import LEARNERS, LOWERCASED, open_vocabulary, vocabulary_in
 

@@ -32,13 +32,13 @@ import statistics
 from keras_bert_impl import distribution
 from keras_bert_impl.console import say
 from keras_bert_impl.json_files import write_json
-from keras_bert_training.claims import locked
 from keras_bert_training.finetuning_report import write_finetuning, write_glue_table
 from keras_bert_training.finetuning_task import check_files, file_sums, find_task, read_splits
 from keras_bert_training.finetuning_trial import train
 from keras_bert_training.finished_run import score_new_splits
 from keras_bert_training.options.finetune import FinetuneConfig as FinetuneConfig
 from keras_bert_training.options.rules import default_of
+from keras_bert_training.run_lock import locked
 from keras_bert_training.runs import check_run, is_elsewhere, open_run
 from keras_bert_training.tasks import glue, hub_datasets
 

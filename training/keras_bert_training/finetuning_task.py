@@ -8,7 +8,7 @@ import runpy
 
 from keras_bert_impl import distribution
 from keras_bert_impl.console import say
-from keras_bert_impl.misspelt import did_you_mean
+from keras_bert_impl.suggestions import did_you_mean
 from keras_bert_impl.text.rows.shards import file_identity
 from keras_bert_training.tasks import endings, glue, named_entities, own_data, question_answering
 from keras_bert_training.tasks.tables import BadRows

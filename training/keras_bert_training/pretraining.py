@@ -35,13 +35,13 @@ from keras_bert_impl.encoders.resumed_fit import ResumedFit
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.startup import without_native_output
 from keras_bert_training import pretraining_report
-from keras_bert_training.claims import locked
 from keras_bert_training.options.pretrain import PretrainConfig as PretrainConfig
 from keras_bert_training.pretraining_data import PretrainingData
 from keras_bert_training.pretraining_model import build_pretrainer, rates_of_family, schedule_of
 from keras_bert_training.pretraining_plan import check_steps, make_plan
 from keras_bert_training.pretraining_rounds import Rounds
 from keras_bert_training.remote_output import Output, SendFiles
+from keras_bert_training.run_lock import locked
 from keras_bert_training.runs import check_run, is_elsewhere, open_run
 
 

@@ -22,7 +22,7 @@ from keras_bert_impl.text.rows.record_files import DamagedRecords
 from keras_bert_impl.text.rows.remote_files import is_remote, open_file
 from keras_bert_impl.text.rows.shards import damaged_files, read_manifest, read_prepared_json
 from keras_bert_impl.text.tokenizers import open_tokenizer
-from keras_bert_impl.text.tokenizers.kinds import VOCABULARY_FILES
+from keras_bert_impl.text.tokenizers.opening import VOCABULARY_FILES
 
 MASKING_OPTIONS = ("masking_unit", "masking_rate", "mask_token_rate", "random_token_rate")
 RATES = {"mask_token_rate": 0.8, "random_token_rate": 0.1}  # the paper's

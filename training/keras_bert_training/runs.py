@@ -18,8 +18,8 @@ import warnings
 import jsonargparse
 
 from keras_bert_impl.device_options import Distribution
-from keras_bert_impl.misspelt import did_you_mean
 from keras_bert_impl.process_group import check_shared, failing_together, is_chief
+from keras_bert_impl.suggestions import did_you_mean
 from keras_bert_training.options.recipes import recipe_path
 from keras_bert_training.options.rules import check_options, default_of
 
@@ -187,7 +187,7 @@ def check_run(directory, config):
 
 
 def _check_new_or_same(directory, config):
-    from keras_bert_training.claims import LOCK
+    from keras_bert_training.run_lock import LOCK
 
     path = directory / "run.json"
     if path.is_file():

@@ -20,8 +20,8 @@ from keras_bert_impl.text.tokenizers import (
     open_tokenizer,
 )
 from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import MODERNBERT
-from keras_bert_impl.text.tokenizers.kinds import KINDS
 from keras_bert_impl.text.tokenizers.modernbert_tokenizer import RUNS_OF_SPACES
+from keras_bert_impl.text.tokenizers.opening import KINDS
 from keras_bert_impl.text.tokenizers.sentence_piece_model import BIGBIRD, XLNET
 from keras_bert_impl.text.tokenizers.sentence_piece_tokenizer import prepare
 from keras_bert_impl.text.tokenizers.vocabulary import is_cased

@@ -15,7 +15,7 @@ from keras_bert_impl.preprocessing.graphs.example_parsing import (
 )
 from keras_bert_impl.preprocessing.graphs.shuffling import OPEN_FILES, WINDOW, shuffled_batches
 from keras_bert_impl.quiet_tensorflow import tf
-from keras_bert_impl.text.rows.neighbours import predict_neighbours
+from keras_bert_impl.text.rows.next_tokens import predict_next_tokens
 from keras_bert_impl.text.rows.numpy_data import TrainingBatches, inputs_and_labels
 
 
@@ -41,7 +41,7 @@ def read_training_data(paths, tokenizer, **options):
         if whole_batches:  # parsing loses the static number of rows, which a TPU needs
             rows = {name: tf.ensure_shape(value, (records.shape[0], *value.shape[1:])) for name, value in rows.items()}
         if of.direction != "both":
-            rows = predict_neighbours(rows, of.direction, tensorflow_arrays)
+            rows = predict_next_tokens(rows, of.direction, tensorflow_arrays)
         elif not of.static_masks:
             rows = of.masking.mask(rows, epoch, tensorflow_arrays)
         return inputs_and_labels(rows, packed)

@@ -15,7 +15,7 @@ import numpy as np
 from keras_bert_impl import features
 from keras_bert_impl.text.rows import numpy_parsing
 from keras_bert_impl.text.rows.masking import MaskingRule
-from keras_bert_impl.text.rows.neighbours import predict_neighbours
+from keras_bert_impl.text.rows.next_tokens import predict_next_tokens
 from keras_bert_impl.text.rows.numpy_shuffling import OPEN_FILES, WINDOW, plan_reading, shuffled_windows
 from keras_bert_impl.text.rows.record_files import DamagedRecords, RecordReader, count_records
 from keras_bert_impl.text.rows.serialized_rows import parse_rows
@@ -46,7 +46,7 @@ class TrainingBatches(keras.utils.PyDataset):
         mask_token_rate: share of the chosen tokens that become [MASK], see there.
         random_token_rate: share of them that become a random token, see there.
         direction: "both" masks tokens; "left_to_right" and "right_to_left" mask none, and every token predicts the next
-            one in this direction, see `neighbours`.
+            one in this direction, see `next_tokens`.
         repeat: True gives epochs without end, each in its own order, see `shuffling`; False one epoch in file order.
         whole_batches: drop a last, smaller batch even without `repeat`, so that devices can share each batch evenly.
         part: (number, number of parts): the part of each batch to read, for one of several processes; needs whole
@@ -142,7 +142,7 @@ class TrainingBatches(keras.utils.PyDataset):
             if self.direction == "both":
                 rows = self.masking.mask(rows, epochs)
             else:
-                rows = predict_neighbours(rows, self.direction)
+                rows = predict_next_tokens(rows, self.direction)
         arrays, ends = inputs_and_labels(rows, self.packed), np.cumsum(sizes)
         return [
             tuple({name: array[end - size : end] for name, array in each.items()} for each in arrays)

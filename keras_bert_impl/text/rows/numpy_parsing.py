@@ -48,7 +48,7 @@ def _marks(rows, sequence_length):
 
 
 def pad_rows(rows, sequence_length, pad_id):
-    """Pads rows to arrays (rows, sequence_length), as `text_graphs.rows.pad_rows` does.
+    """Pads rows to arrays (rows, sequence_length), as `preprocessing.graphs.rows.pad_rows` does.
 
     Args:
         rows: dict of `token_ids`, `Ragged` (rows, tokens), `first_segment_length` (rows,), and further entries that are

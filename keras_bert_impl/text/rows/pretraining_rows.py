@@ -149,8 +149,8 @@ def truncate_at_random(ranges, max_tokens, seed, number, example_index):
     """Cuts pairs to `max_tokens`; each token is removed from the front or the back of its segment with equal chance.
 
     As `truncate_seq_pair` of google-research/bert's create_pretraining_data.py: lengths as in "longest_first" of
-    `text_graphs.rows.truncate_pairs`, but "sometimes from the front and sometimes from the back to add more randomness
-    and avoid biases".
+    `tokenizers.rows.kept_lengths`, but "sometimes from the front and sometimes from the back to add more randomness and
+    avoid biases".
 
     Args:
         ranges: int64 (pairs, 2 segments, 2), first token and the one after the last.

@@ -33,7 +33,7 @@ from keras_bert_impl.text.rows.remote_files import open_file, size_of
 from keras_bert_impl.text.rows.sentence_ids import document_ids
 from keras_bert_impl.text.rows.token_files import read_token_files, write_token_file
 from keras_bert_impl.text.tokenizers import open_tokenizer
-from keras_bert_impl.text.tokenizers.kinds import tokenizer_files
+from keras_bert_impl.text.tokenizers.opening import tokenizer_files
 
 SPLITS = ("train", "validation", "test")
 PIECE_BYTES = 8_000_000  # text of one tokenizing job

@@ -3,9 +3,9 @@
 from keras_bert_impl.text.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import learn_byte_pairs
 from keras_bert_impl.text.tokenizers.deberta_tokenizer import DebertaTokenizer
-from keras_bert_impl.text.tokenizers.kinds import kind_in, open_tokenizer, tokenizer_from_config, tokenizer_to_config
 from keras_bert_impl.text.tokenizers.mmbert_tokenizer import MmBertTokenizer
 from keras_bert_impl.text.tokenizers.modernbert_tokenizer import ModernBertTokenizer
+from keras_bert_impl.text.tokenizers.opening import kind_in, open_tokenizer, tokenizer_from_config, tokenizer_to_config
 from keras_bert_impl.text.tokenizers.row_template import RowTemplate
 from keras_bert_impl.text.tokenizers.sentence_piece_model import learn_sentence_pieces
 from keras_bert_impl.text.tokenizers.sentence_piece_tokenizer import (

@@ -9,7 +9,7 @@ ROW_MULTIPLE = 32  # rows are padded to a multiple of this: few different shapes
 
 def rows_from_texts(tokenizer, first, second=None, sequence_length=512, pad_to=None):
     """Rows of texts or pairs between control tokens, as the tokenizer's `template` says: `[CLS] first [SEP]` or
-    `[CLS] first [SEP] second [SEP]` for BERT, equal to those of `text_graphs.rows`.
+    `[CLS] first [SEP] second [SEP]` for BERT, equal to those of `preprocessing.graphs.rows`.
 
     Args:
         tokenizer: a Tokenizer.

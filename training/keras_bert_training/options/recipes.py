@@ -2,7 +2,7 @@
 
 import pathlib
 
-from keras_bert_impl.misspelt import did_you_mean
+from keras_bert_impl.suggestions import did_you_mean
 
 RECIPES = pathlib.Path(__file__).parents[1] / "recipes"
 

@@ -28,7 +28,7 @@ class LabelledTexts(typing.NamedTuple):
             tokenizer: a Tokenizer.
             sequence_length: the longest row.
             labels: (examples, ...), or None.
-            long_texts: "cut", "head_and_tail" or "windows", as of `natural_data.long_texts.LongTextRows`.
+            long_texts: "cut", "head_and_tail" or "windows", as of `preprocessing.long_texts.LongTextRows`.
 
         Raises: ValueError for pairs that are not cut.
         """

@@ -5,14 +5,14 @@ import keras
 from keras_bert_impl.batching import SortedBatches
 from keras_bert_impl.distribution import in_scope_of_model, is_shared
 from keras_bert_impl.encoders.epoch_loss import evaluate_outputs
-from keras_bert_impl.preprocessing import TextPreprocessor, stage
+from keras_bert_impl.preprocessing import TextPreprocessor, fit_inputs
 from keras_bert_impl.preprocessing.labels import takes_class_numbers
 from keras_bert_impl.preprocessing.other_libraries import in_memory
 from keras_bert_impl.preprocessing.row_maker import RowMaker
 from keras_bert_impl.preprocessing.text_batches import TextBatches
 
 
-class NaturalFitMixin:
+class FitOnTextsMixin:
     """Lets a head's `fit`, `evaluate` and `predict` take texts wherever they take ids.
 
     Texts are a list or array of strings, or a column of pandas, polars, PyArrow or Hugging Face `datasets`; sentence
@@ -80,12 +80,12 @@ class NaturalFitMixin:
         `class_weight` has the names or numbers of classes as keys, or is "balanced". With `callbacks.ExactResume` among
         the callbacks, an interrupted `fit` resumes where it was.
         """
-        given = stage.Training(x, y, sample_weight, validation_data, validation_split, class_weight, shuffle)
+        given = fit_inputs.Training(x, y, sample_weight, validation_data, validation_split, class_weight, shuffle)
         sizes = batch_size, arguments.get("validation_batch_size")
         steps = arguments.get("steps_per_epoch"), arguments.get("validation_steps")
-        data = stage.training(self.row_maker, given, *sizes, *steps)
+        data = fit_inputs.training(self.row_maker, given, *sizes, *steps)
         self._build_variables(data.x)
-        # Of every head that inherits from this class, the next one is `model_methods.keras_methods.KerasMethodsMixin`.
+        # Of every head that inherits from this class, the next one is `encoders.keras_methods.KerasMethodsMixin`.
         return super().fit(
             batch_size=batch_size, epochs=epochs, verbose=verbose, callbacks=callbacks, **data._asdict(), **arguments
         )
@@ -94,7 +94,7 @@ class NaturalFitMixin:
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, **arguments):
         """`keras.Model.evaluate`, with texts or ids for `x`."""
         maker = self.row_maker
-        x, y, sample_weight = stage.evaluation(maker, x, y, sample_weight, batch_size, steps)
+        x, y, sample_weight = fit_inputs.evaluation(maker, x, y, sample_weight, batch_size, steps)
         if isinstance(x, SortedBatches) and (judged := maker.judged(x)) is not None:
             outputs, labels, weights, figures = judged
             verbose = 0 if arguments.get("_use_cached_eval_dataset") else verbose  # `fit` prints for its validation
@@ -115,7 +115,7 @@ class NaturalFitMixin:
         """
         arguments = {"verbose": verbose, **arguments}
         maker = self.row_maker
-        x, rows = stage.prediction(maker, x, batch_size, steps)
+        x, rows = fit_inputs.prediction(maker, x, batch_size, steps)
         if rows is None:
             return super().predict(x, batch_size=batch_size, steps=steps, **arguments)
         return maker.of_texts(rows, x.restore(super().predict(x, **arguments)))

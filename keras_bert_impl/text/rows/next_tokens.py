@@ -4,7 +4,7 @@ every token but the last of its sequence predicts the next one."""
 from keras_bert_impl.text.rows import numpy_arrays
 
 
-def predict_neighbours(rows, direction, arrays=numpy_arrays):
+def predict_next_tokens(rows, direction, arrays=numpy_arrays):
     """Labels every token with the next one in reading direction; nothing is masked.
 
     Args:

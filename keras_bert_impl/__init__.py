@@ -91,8 +91,6 @@ __all__ = sorted([*PLACES, "__version__"])
 def __getattr__(name):
     if name not in PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if not PLACES[name].startswith(f"{__name__}.text"):  # which needs no Keras
-        _register_classes()
     module = importlib.import_module(PLACES[name])
     return module if PLACES[name] == f"{__name__}.{name}" else getattr(module, name)
 
@@ -103,16 +101,13 @@ def __dir__():
 
 
 def _register_classes():
-    """Imports all that Keras may look for in a `.keras` file, unless a module of ours is just being imported, which
-    would come back half made."""
-    ours = [module for name, module in sys.modules.items() if name.startswith(f"{__name__}.")]
-    if not any(module.__spec__._initializing for module in ours):
-        for place in PLACES.values():
-            if place != f"{__name__}.plots":  # matplotlib takes a second
-                importlib.import_module(place)
+    """Imports all that Keras may look for in a `.keras` file."""
+    for place in PLACES.values():
+        if place != f"{__name__}.plots":  # matplotlib takes a second
+            importlib.import_module(place)
 
 
 if "keras" in sys.modules:
     _register_classes()
 else:
-    sys.meta_path.insert(0, startup.ImportOfKeras(_register_classes))
+    sys.meta_path.insert(0, startup.ImportsOfKeras(__name__, _register_classes))

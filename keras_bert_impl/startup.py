@@ -60,26 +60,38 @@ def _backend_of_file(path):
         return None  # Keras, too, ignores a file that it cannot read
 
 
-class ImportOfKeras(importlib.abc.MetaPathFinder):
+class ImportsOfKeras(importlib.abc.MetaPathFinder):
     """Finds Keras when it is first imported, by us or by the user's program: importing us alone does not import it.
 
     Keras finds the classes of a `.keras` file only if they are registered, and nothing else tells that a program which
-    imports us and then Keras will load one.
+    imports us and then Keras, or only one of our modules, will load one.
 
     Args:
-        afterwards: a function without arguments, which registers our classes.
+        package: the name of ours.
+        register: a function without arguments, which registers our classes. It is called when Keras has been imported,
+            and none of our modules is half made.
     """
 
-    def __init__(self, afterwards):
-        self.afterwards = afterwards
+    def __init__(self, package, register):
+        self.package, self.register = package, register
+        self.depth, self.has_keras = 0, False
 
     def find_spec(self, name, path=None, target=None):
-        spec = importlib.machinery.PathFinder.find_spec(name) if name == "keras" else None
+        is_ours = name.startswith(f"{self.package}.")
+        spec = importlib.machinery.PathFinder.find_spec(name, path) if is_ours or name == "keras" else None
         if spec is None:
             return None
         execute = spec.loader.exec_module
 
-        def execute_quietly(module):
+        def execute_ours(module):
+            self.depth += 1
+            try:
+                execute(module)
+            finally:
+                self.depth -= 1
+            self._register_if_ready()
+
+        def execute_keras(module):
             if not choose_backend():
                 raise ImportError(
                     "No backend is installed: keras_bert_impl runs on TensorFlow, JAX or PyTorch. "
@@ -87,11 +99,16 @@ class ImportOfKeras(importlib.abc.MetaPathFinder):
                 )
             with without_native_output():
                 execute(module)
-            sys.meta_path.remove(self)
-            self.afterwards()
+            self.has_keras = True
+            self._register_if_ready()
 
-        spec.loader.exec_module = execute_quietly
+        spec.loader.exec_module = execute_ours if is_ours else execute_keras
         return spec
+
+    def _register_if_ready(self):
+        if self.has_keras and not self.depth and self in sys.meta_path:
+            sys.meta_path.remove(self)
+            self.register()
 
 
 def leave_accelerators_to_the_backend():

@@ -99,6 +99,8 @@ class Preprocessor:
         """(x, y, sample_weight) of what was passed alone."""
         if isinstance(x, list) and x and isinstance(x[0], collections.abc.Mapping):
             x = {name: [row[name] for row in x] for name in x[0]}
+        if {*self.columns} <= {*getattr(x, "columns", ())}:  # a table
+            x = {name: x[name] for name in x.columns}
         if isinstance(x, collections.abc.Mapping):
             return *parts_of_columns(x, self.columns, self.optional_column, self.targets), None
         if isinstance(x, list) and x and isinstance(x[0], tuple) and not self._are_inputs(x[0]):
@@ -126,7 +128,10 @@ class Preprocessor:
     def _numbers(self, y):
         if y is None or isinstance(y, dict):
             return y
-        return np.asarray(numbers_of_names(y, self.class_names) if self.class_names else y)
+        y = np.asarray(numbers_of_names(y, self.class_names) if self.class_names else y)
+        if y.dtype.kind in "OSU":
+            raise ValueError(f"The labels are {y.ravel()[:3].tolist()}, but the preprocessor has no class_names.")
+        return y
 
     def _weights(self, sample_weight):
         return None if sample_weight is None else np.asarray(sample_weight)
@@ -216,7 +221,12 @@ class ChoicePreprocessor(Preprocessor):
     columns, targets = ("text", "endings"), ("label",)
 
     def _are_inputs(self, parts):
-        return len(parts) == 2 and not isinstance(parts[1], int) and np.ndim(parts[1]) > 0
+        endings = parts[1]
+        if _is_of_tensorflow(endings):
+            return _are_strings(endings)
+        return isinstance(endings, list | tuple | np.ndarray) and (
+            _are_strings(endings) or any(map(_are_strings, endings))
+        )
 
     def _in_memory(self, x, y, sample_weight):
         return self._packed_rows(rows_of_choices(self.tokenizer, *x, self.sequence_length)), y, sample_weight
@@ -252,6 +262,9 @@ class QuestionPreprocessor(Preprocessor):
         config = {**super().get_config(), "stride": self.stride}
         config.pop("class_names")
         return config
+
+    def _numbers(self, y):
+        return y  # answers, in `_in_memory`
 
     def _in_memory(self, x, y, sample_weight):
         rows = question_rows(self.tokenizer, questions_of(*x, y), self.sequence_length, self.stride)
@@ -363,4 +376,6 @@ def _is_of_tensorflow(x):
 
 
 def _are_strings(part):
-    return is_texts(part) or getattr(getattr(part, "dtype", None), "name", "") == "string"
+    if _is_of_tensorflow(part):
+        return part.dtype.name == "string"
+    return is_texts(part)

@@ -5,6 +5,7 @@ import pickle
 
 import keras
 import numpy as np
+import pandas
 import pytest
 from conftest import QUICK_STEPS
 from tiers import every_backend, full_on, on
@@ -62,6 +63,8 @@ def test_a_graph_gives_the_rows_of_lists_before_and_after_batch(texts, truncate,
     assert_equal(next(iter(data.batch(4).map(of_graph, num_parallel_calls=2))), expected)
     assert of_graph.num_cut == of_lists.num_cut > 0
     assert_equal(stacked(data.map(of_graph).as_numpy_iterator()), expected)
+    alone = dataset((texts,)) if isinstance(texts, tuple) else dataset(texts)
+    assert_equal(next(iter(alone.batch(4).map(of_graph))), expected[0])
     assert [spec.shape for spec in data.batch(2, True).map(of_graph).element_spec[0].values()] == [(2, 8)] * 3
     columns = ({"text": texts} if isinstance(texts, list) else dict(zip(("text", "text_pair"), texts, strict=True))) | {
         "label": names
@@ -75,8 +78,12 @@ def test_a_label_that_names_no_class_and_a_second_text_in_its_place_are_errors(s
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="not among the class_names"):
         next(iter(dataset(["a"], ["maybe"]).map(TextPreprocessor(small_tokenizer, 8, class_names=["no", "yes"]))))
-    with pytest.raises(ValueError, match="no class_names"):
-        dataset(["a"], ["b"]).map(TextPreprocessor(small_tokenizer, 8))
+    for data in (dataset(["a"], ["b"]).map, lambda preprocessor: preprocessor(["a"], ["b"])):
+        with pytest.raises(ValueError, match="no class_names"):
+            data(TextPreprocessor(small_tokenizer, 8))
+    for text in ("a", tf.constant("a")):
+        with pytest.raises(ValueError, match="no room"):
+            TextPreprocessor(small_tokenizer, 2)(text)
     with pytest.raises(ValueError, match="first text of row 1 alone"):
         TextPreprocessor(small_tokenizer, 8, "only_second")((["a", TEXTS[0]], ["the", "cat"]))
     with pytest.raises(ValueError, match="maybe"):
@@ -85,10 +92,17 @@ def test_a_label_that_names_no_class_and_a_second_text_in_its_place_are_errors(s
 
 @on("tensorflow")
 def test_classes_named_by_numbers_are_found_by_them_in_a_graph_too(small_tokenizer):
+    import tensorflow as tf
+
     preprocessor = TextPreprocessor(small_tokenizer, 8, class_names=["3", "1"])
     labels = [1, 3, 3]
     assert preprocessor(["a"] * 3, labels)[1].tolist() == [1, 0, 0]
-    assert next(iter(dataset(["a"] * 3, labels).batch(3).map(preprocessor)))[1].numpy().tolist() == [1, 0, 0]
+    for found in (
+        next(iter(dataset(["a"] * 3, labels).batch(3).map(preprocessor))),
+        preprocessor(tf.constant(["a"] * 3), labels),
+        preprocessor(tf.constant(["a"] * 3), ["1", "3", "3"]),
+    ):
+        assert found[1].numpy().tolist() == [1, 0, 0]
 
 
 @on("tensorflow")
@@ -177,8 +191,16 @@ def test_examples_of_a_loader_and_of_datasets_are_collated(small_tokenizer):
         preprocessor(("the cat", "red"), 1),
         keras.tree.map_structure(lambda part: part[0], preprocessor((["the cat"], ["red"]), [1])),
     )
+    table = pandas.DataFrame({"text": TEXTS, "label": names})
+    assert_equal(preprocessor(table), expected)
+    assert_equal(preprocessor(table["text"], table["label"]), expected)
     with pytest.raises(ValueError, match="sentence"):
         preprocessor({"sentence": TEXTS})
+    choices, x = ChoicePreprocessor(small_tokenizer, 8), (["the", "a"], [["cat", "mat"], ["red", "blue"]])
+    assert_equal(choices(list(zip(zip(*x, strict=True), [0, 1], strict=True))), choices(x, [0, 1]))
+    questions, x = QuestionPreprocessor(small_tokenizer, 32), (["the cat", "a"], [CONTEXT] * 2)
+    dicts = [{"text": ["cats ran"], "answer_start": [4]}, {"text": [], "answer_start": []}]
+    assert_equal(questions(x, [("cats ran", 4), None]), questions(x, dicts))
 
 
 def test_preprocessors_are_copied_and_described(small_tokenizer):

@@ -56,6 +56,7 @@ class Counter:
 @tf.autograph.experimental.do_not_convert
 def of_batches(function, x, y=None, sample_weight=None, rank=0, strips=True):
     """What a function of batches returns for a batch or for one example, whose first part has this rank."""
+    y, sample_weight = (tf.constant(part) if isinstance(part, list) else part for part in (y, sample_weight))
     parts = tf.nest.map_structure(_tensor, (x, y, sample_weight))
     first = tf.nest.flatten(parts[0])[0]
     is_one = first.shape.rank == rank
@@ -193,6 +194,8 @@ class Graph:
     def _packed(self, first, second, sequence_length, truncate="longest_first"):
         tokenizer = self.tokenizer
         room = sequence_length - tokenizer.template.num_control(second is not None)
+        if room < 1:
+            raise ValueError(f"sequence_length {sequence_length} leaves no room for text beside the control tokens.")
         is_cut = first.row_lengths() + (0 if second is None else second.row_lengths()) > room
         if truncate == "head_and_tail":
             first, truncate = first if second is not None else long_texts.head_and_tail(first, room), "longest_first"

@@ -110,7 +110,7 @@ server = subprocess.Popen(
     [
         sys.executable,
         "-m",
-        "keras_bert_impl",
+        "keras_bert_training",
         "serve",
         "--model",
         "library=exports",

@@ -65,5 +65,7 @@ class ProfileSteps(StepCallback):
 
 def steps_to_profile(text):
     """(first, last) of an option such as 100:110."""
-    first, last = map(int, text.split(":"))
-    return first, last
+    first, _, last = text.partition(":")
+    if not (first.isdecimal() and last.isdecimal()):
+        raise ValueError(f"--profile_steps {text} is not of the form 100:110.")
+    return int(first), int(last)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import scipy.stats
-from tiers import every_backend, three_in_full
+from tiers import every_backend, full_on, three_in_full
 
 from keras_bert_impl.embedding_metrics import RankingAccuracy, SpearmanCorrelation, TripletAccuracy
 
@@ -16,6 +16,7 @@ def pairs(cosines):
 
 
 @every_backend
+@full_on("jax")
 def test_spearman_s_correlation_of_all_batches_is_scipy_s():
     random = np.random.default_rng(2)
     labels = np.round(random.uniform(0, 5, 300)) / 5  # with ties

@@ -59,6 +59,7 @@ def compiled_step(divided):
     return model, module.compile_step(model, module.devices_of("v5e:2x2"), 8, phase, config)
 
 
+@pytest.mark.full
 def test_a_chip_holds_its_part_of_a_divided_optimizer_state(without_chips):
     model, found = compiled_step(divided=True)
     # All weights; two moments of each, of which a chip of four holds a quarter but for a few small vectors.

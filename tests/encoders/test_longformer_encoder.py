@@ -277,6 +277,7 @@ def test_arithmetic_counts_no_projections_that_are_not_used(open_config):
 TEXTS = ["the dog ran home and " * 5, "red rain", ""]
 
 
+@pytest.mark.full
 @on("tensorflow")
 def test_a_request_with_more_global_tokens_than_there_is_room_for_is_an_error(tokenizer, tmp_path):
     import tensorflow as tf

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from check_layer import check_layer
 from keras import ops
-from tiers import every_backend
+from tiers import every_backend, full_on
 
 from keras_bert_impl.layers import MultiHeadSelfAttention, TransformerEncoderBlock
 
@@ -11,6 +11,7 @@ VECTORS = np.random.default_rng(0).normal(size=(2, 5, 6)).astype("float32")
 
 
 @every_backend
+@full_on("jax")
 def test_block_has_the_routine_properties():
     check_layer(lambda dtype: TransformerEncoderBlock(3, 7, dtype=dtype), VECTORS)
 

@@ -93,6 +93,7 @@ def test_what_is_seen_by_hand():
 
 
 @every_backend
+@full_on("jax")
 def test_no_prediction_sees_its_token():
     model, rows = model_of(), rows_of()
     first, seen = model.predict_on_batch(rows)["masked_lm_logits"], drawn(model, rows)[0, LENGTH:]

@@ -136,7 +136,7 @@ def test_batches_of_a_dataset_are_as_long_as_their_texts(long_model, monkeypatch
 
 
 @every_backend
-@full_on("tensorflow")
+@full_on("tensorflow", "jax")
 def test_a_shuffled_dataset_may_begin_with_any_length(long_model):
     dataset, _ = texts_like("long", "short", "long", "short")
     dataset = dataset.shuffle(4, seed=2)  # in another order each time it is read

@@ -121,7 +121,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         attended = attention.of_fused(contents, self.num_heads, **fields)
         return attended if positions is None else attention.turned(attended, positions)
 
-    def compute_output_spec(self, inputs, attention_mask=None, return_probabilities=False, **context):
+    def compute_output_spec(self, inputs, *further, return_probabilities=False, **context):
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         if not return_probabilities:
             return outputs

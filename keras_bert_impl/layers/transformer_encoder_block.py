@@ -185,7 +185,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         values, gates = ops.split(inner, 2, axis=-1)
         return activate(values) * gates
 
-    def compute_output_spec(self, inputs, attention_mask=None, return_probabilities=False, **context):
+    def compute_output_spec(self, inputs, *further, return_probabilities=False, **context):
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         if not return_probabilities:
             return outputs

@@ -46,6 +46,7 @@ class Preprocessor:
         num_cut: how many rows have lost tokens so far.
     """
 
+    arguments = ("sequence_length", "class_names")  # of the constructor, beside the tokenizer
     columns, optional_column, targets = ("text",), None, LABELS  # of a dict
     is_split = False  # whether an example is a list of strings
     has_windows = False  # whether an example has several rows
@@ -61,31 +62,28 @@ class Preprocessor:
         if _is_of_tensorflow(x):
             from keras_bert_impl.preprocessing.graphs import text_rows
 
-            by_number = bool(named_by_numbers(self.class_names or ()))
-            arguments = self.tokenizer, self.class_names, by_number, self.has_windows
-            self._graph = self._graph or text_rows.Graph(*arguments)
+            if self._graph is None:
+                by_number = bool(named_by_numbers(self.class_names or ()))
+                self._graph = text_rows.Graph(self.tokenizer, self.class_names, by_number, self.has_windows)
             how = {"rank": int(self.is_split), "strips": not self.has_windows}
-            return keras.utils.pack_x_y_sample_weight(*text_rows.of_batches(self._in_graph, x, y, sample_weight, **how))
-        x, y, sample_weight = map(in_memory, (x, y, sample_weight))
-        if not self._is_one(x):
-            return keras.utils.pack_x_y_sample_weight(
-                *self._in_memory(x, self._numbers(y), self._weights(sample_weight))
-            )
-        batch = tuple([part] for part in x) if isinstance(x, tuple) else [x]
-        labels, weights = (None if part is None else [part] for part in (y, sample_weight))
-        found = self._in_memory(batch, self._numbers(labels), self._weights(weights))
-        return keras.utils.pack_x_y_sample_weight(*(found if self.has_windows else _first_of(found)))
+            found = text_rows.of_batches(self._in_graph, x, y, sample_weight, **how)
+        else:
+            x, y, sample_weight = map(in_memory, (x, y, sample_weight))
+            is_one = self._is_one(x)
+            if is_one:
+                x = tuple([part] for part in x) if isinstance(x, tuple) else [x]
+                y, sample_weight = (None if part is None else [part] for part in (y, sample_weight))
+            found = self._in_memory(x, self._numbers(y), self._weights(sample_weight))
+            found = _first_of(found) if is_one and not self.has_windows else found
+        return keras.utils.pack_x_y_sample_weight(*found)
 
     @property
     def num_cut(self):
         return self._num_cut + (self._graph.num_cut.value() if self._graph else 0)
 
     def get_config(self):
-        return {
-            "tokenizer": tokenizer_to_config(self.tokenizer),
-            "sequence_length": self.sequence_length,
-            "class_names": self.class_names,
-        }
+        arguments = {name: getattr(self, name) for name in self.arguments}
+        return {"tokenizer": tokenizer_to_config(self.tokenizer), **arguments}
 
     @classmethod
     def from_config(cls, config):
@@ -153,6 +151,7 @@ class TextPreprocessor(Preprocessor):
             beginning of a single text and the rest from its end (Sun et al. 2019, section 5.3.1).
     """
 
+    arguments = ("sequence_length", "truncate", "class_names")
     optional_column = "text_pair"
 
     def __init__(self, tokenizer, sequence_length=512, truncate="longest_first", class_names=None):
@@ -160,9 +159,6 @@ class TextPreprocessor(Preprocessor):
         if truncate not in TRUNCATE:
             raise ValueError(f"truncate {truncate!r} is unknown; known are {', '.join(TRUNCATE)}.")
         self.truncate = truncate
-
-    def get_config(self):
-        return {**super().get_config(), "truncate": self.truncate}
 
     def _in_memory(self, x, y, sample_weight):
         first, second = texts_of(x)
@@ -251,17 +247,13 @@ class QuestionPreprocessor(Preprocessor):
         token, those of [CLS] in a window that does not hold it. A weight is that of each of its question's windows.
     """
 
+    arguments = ("sequence_length", "stride")
     columns, targets = ("question", "context"), ("answers",)
     has_windows = True
 
     def __init__(self, tokenizer, sequence_length=384, stride=128):
         super().__init__(tokenizer, sequence_length)
         self.stride = stride
-
-    def get_config(self):
-        config = {**super().get_config(), "stride": self.stride}
-        config.pop("class_names")
-        return config
 
     def _numbers(self, y):
         return y  # answers, in `_in_memory`
@@ -279,10 +271,9 @@ class QuestionPreprocessor(Preprocessor):
             )
         length, stride = self.sequence_length, min(self.stride, self.sequence_length // 2)
         answers = None if y is None else {name: y[name][0] for name in ("text", "answer_start")}
-        inputs, labels = self._graph.rows_of_question(
-            x[0][0], x[1][0], answers, length, stride, longest_question(length)
+        return self._graph.rows_of_question(
+            x[0][0], x[1][0], answers, sample_weight, length, stride, longest_question(length)
         )
-        return inputs, labels, self._graph.for_each(sample_weight, inputs)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -347,16 +338,14 @@ class MaskedLMPreprocessor(TextPreprocessor):
     Returns: (inputs, mask_ids, mask_weights), inputs with `mask_positions`.
     """
 
-    targets = ()
+    arguments, targets = ("sequence_length", "truncate"), ()
 
     def __init__(self, tokenizer, sequence_length=512, truncate="longest_first", **masking):
         super().__init__(tokenizer, sequence_length, truncate)
         self.masking = Masking(tokenizer, **masking)
 
     def get_config(self):
-        config = {**self.masking.get_config(), **super().get_config()}
-        config.pop("class_names")
-        return config
+        return {**self.masking.get_config(), **super().get_config()}
 
     def _in_memory(self, x, y, sample_weight):
         return self.masking(super()._in_memory(x, y, sample_weight)[0])

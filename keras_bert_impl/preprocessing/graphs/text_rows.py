@@ -155,18 +155,21 @@ class Graph:
         positions = kept + len(template.before)
 
         def of_tokens(values, otherwise):
-            return at_positions(values, positions, sequence_length, otherwise) if _is_of_words(values) else values
+            is_of_words = isinstance(values, tf.RaggedTensor)
+            return at_positions(values, positions, sequence_length, otherwise) if is_of_words else values
 
         return rows, of_tokens(labels, NO_LABEL[0]), of_tokens(weights, 0)
 
-    def rows_of_question(self, question, context, answers, sequence_length, stride, question_length):
-        """The windows of one question, () strings: rows (windows, sequence_length), and labels (windows, 2) or None."""
+    def rows_of_question(self, question, context, answers, weight, sequence_length, stride, question_length):
+        """The windows of one question, () strings: rows (windows, sequence_length), labels (windows, 2) or None, and
+        for each window the weight of the question, (1,), or None."""
         template = self.tokenizer.template
         context = readable(context)
         found = question_windows(self.pieces_of, question, context, sequence_length, stride, question_length)
         rows, windows, _, begins, ends, before = found
+        weights = None if weight is None else tf.repeat(weight, windows.nrows())
         if answers is None:
-            return rows, None
+            return rows, None, weights
         text, start = (
             tf.concat([tf.reshape(part, [-1])[:1], other], 0)[0]
             for part, other in ((answers["text"], [""]), (tf.cast(answers["answer_start"], tf.int32), [0]))
@@ -185,11 +188,7 @@ class Graph:
         holds = (answer[0] >= first) & (answer[1] < first + count)
         cls_place = template.cls_place(before + count + len(template.after))
         places = answer[tf.newaxis] - first[:, tf.newaxis] + before  # (windows, 2)
-        return rows, tf.where(holds[:, tf.newaxis], places, cls_place[:, tf.newaxis])
-
-    def for_each(self, weight, rows):
-        """The weight of a question, (1,) or None, for each of its rows."""
-        return None if weight is None else tf.repeat(weight, tf.shape(rows["token_ids"])[0])
+        return rows, tf.where(holds[:, tf.newaxis], places, cls_place[:, tf.newaxis]), weights
 
     def _packed(self, first, second, sequence_length, truncate="longest_first"):
         tokenizer = self.tokenizer
@@ -264,10 +263,6 @@ def windows_of(count, room, stride):
     best, _ = long_texts.best_windows(token, tf.fill([count], count), room, stride)
     rows = tf.cast(row_numbers(windows), tf.int32)
     return windows, windows.with_flat_values(tf.gather(best, windows.flat_values) == rows)
-
-
-def _is_of_words(values):
-    return isinstance(values, tf.RaggedTensor)
 
 
 def _without_padding(values, words):

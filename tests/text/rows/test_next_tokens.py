@@ -36,19 +36,15 @@ def lists(rows, *names):
 
 
 @both
-def test_next_token_labels_are_the_shifted_tokens(predict):
-    positions, ids, weights = lists(predict(ROW, "left_to_right"), "mask_positions", "mask_ids", "mask_weights")
-    assert positions == [0, 1, 2, 3]
-    assert ids == [7, 8, 3, 0]
-    assert weights == [1, 1, 1, 0]
-
-
-@both
-def test_from_right_to_left_they_are_shifted_the_other_way(predict):
-    positions, ids, weights = lists(predict(ROW, "right_to_left"), "mask_positions", "mask_ids", "mask_weights")
-    assert positions == [1, 2, 3, 4]
-    assert ids == [2, 7, 8, 0]
-    assert weights == [1, 1, 1, 0]
+@pytest.mark.parametrize(
+    ("direction", "expected"),
+    [
+        ("left_to_right", [[0, 1, 2, 3], [7, 8, 3, 0], [1, 1, 1, 0]]),
+        ("right_to_left", [[1, 2, 3, 4], [2, 7, 8, 0], [1, 1, 1, 0]]),
+    ],
+)
+def test_labels_are_the_next_tokens_in_reading_direction(predict, direction, expected):
+    assert lists(predict(ROW, direction), "mask_positions", "mask_ids", "mask_weights") == expected
 
 
 @both

@@ -11,8 +11,9 @@ from keras_bert_impl.distribution import to_numpy
 from keras_bert_impl.text.tokenizers import tokenizer_to_config
 
 # Settings that no output of the written model depends on: how new heads are initialised, and how fit() masks texts. The
-# id of [PAD] follows from the vocabulary, and the padding mask hides its vector.
-WITHOUT_INFLUENCE = ("initializer_range", "pad_id", "seed")
+# id of [PAD] follows from the vocabulary, and the padding mask hides its vector. A table of words that is not tied is a
+# weight.
+WITHOUT_INFLUENCE = ("initializer_range", "pad_id", "seed", "tie_word_embeddings")
 LARGEST_LIST = 4
 
 

@@ -9,7 +9,7 @@ from keras_bert_impl.checkpoints.tensor_tables import Checkpoint
 from keras_bert_impl.text.tokenizers import WordPieceTokenizer
 
 # Weights with a row for each word.
-BY_WORD = ("token_embedding/embeddings", "masked_lm_head/output_bias")
+BY_WORD = ("token_embedding/embeddings", "masked_lm_head/decoder/embeddings", "masked_lm_head/output_bias")
 
 
 def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
@@ -107,7 +107,7 @@ def _block(path):
 
 def _resized(checkpoint: Checkpoint, wanted):
     """The tensors, some with another first dimension: `wanted` is path -> (size, function from array and size)."""
-    by_tensor = {names[0]: wanted[path] for path, names, _ in checkpoint.rows if path in wanted}
+    by_tensor = {name: wanted[path] for path, names, _ in checkpoint.rows if path in wanted for name in names}
     source = checkpoint.source
     shapes = {
         name: (by_tensor[name][0], *shape[1:]) if name in by_tensor else shape for name, shape in source.shapes.items()

@@ -46,8 +46,6 @@ FORM = "Hugging Face's format"
 WRAPPERS = r"\A(?:module\.|_orig_mod\.|0\.auto_model\.|model\.{})+"
 IN_MODEL = r"(?=(?:model|head|decoder|classifier)\.)"
 DTYPES = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16}
-# Redundant tensors whose names end so are copies of tied weights, unless config.json says tie_word_embeddings false.
-TIED = {"weight": "token_embedding/embeddings", "bias": "masked_lm_head/output_bias"}
 # Tasks whose `classifier` scores named classes.
 CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")
 # A new file on the left replaces the old ones on the right, which another library would read first or instead.
@@ -179,9 +177,7 @@ def open_checkpoint(directory):
         raise ValueError(f"{path}: model_type is {found!r} for a {architecture}; known are {', '.join(known)}.")
     family = known[model_type]
     config = family.config_class.from_huggingface(path)
-    source = open_source(directory, family)
-    if content.get("tie_word_embeddings") is not False:
-        source = source._replace(copies={})  # transformers ties what it has read
+    source = open_source(directory, config)
     block = re.compile(re.escape(family.block).replace(r"\{\}", r"(\d+)"))
     blocks = {found.groups() for found in map(block.match, source.shapes) if found}
     tensor_tables.check_depth(source, config, blocks, "config.json")
@@ -276,7 +272,7 @@ def sequence_length(directory, config):
     return int(length) if isinstance(length, int | float) and 0 < length <= config.max_length else None
 
 
-def open_source(directory, family):
+def open_source(directory, config):
     """The tensors of a checkpoint as a `Source`, named as today's transformers names those of a model with a head.
 
     Reads model.safetensors, its shards by their index, or pytorch_model.bin, in that order.
@@ -291,7 +287,7 @@ def open_source(directory, family):
         ("pytorch_model.bin.index.json", lambda path: [open_torch_file(shard) for shard in _shards(path)]),
     ):
         if (directory / name).is_file():
-            return _merge(directory / name, open_files(directory / name), family)
+            return _merge(directory / name, open_files(directory / name), config)
     raise ValueError(
         f"{directory / 'model.safetensors'} not found: a checkpoint directory holds config.json and "
         "model.safetensors, or pytorch_model.bin."
@@ -317,25 +313,28 @@ def _with_beginning(name, pairs):
     return next((new + name.removeprefix(old) for old, new in pairs if name.startswith(old)), name)
 
 
-def _merge(path, sources, family):
+def _merge(path, sources, config):
     """Several files as one Source of standard names; `path` is the file that messages name."""
-    shapes, kinds, readers, copies = {}, {}, {}, {}
+    shapes, kinds, readers, family = {}, {}, {}, family_of(config)
+    # transformers ties what it has read.
+    redundant = set(family.redundant) - set(() if config.tie_word_embeddings else family.decoder)
     for source in sources:
         for stored, shape in source.shapes.items():
             name = standard_name(stored, family)
             # A pooler that a text classifier has besides its own dense layer was never trained.
             is_hidden = name in shapes and not _is_of_a_task(stored, family)
-            if name in family.redundant:
-                if tied := TIED.get(name.rpartition(".")[2]):
-                    readers[name], copies[tied] = (source.read, stored), name
-            elif not is_hidden:
+            if name not in redundant and not is_hidden:
                 shapes[name], kinds[name], readers[name] = shape, source.kinds[stored], (source.read, stored)
+    own, *others = next(names for path, names, _ in table(config) if path == "masked_lm_head/output_bias")
+    for name in others:  # which transformers 4 leaves out
+        if own in shapes and name not in shapes:
+            shapes[name], kinds[name], readers[name] = shapes[own], kinds[own], readers[own]
 
     def read(name):
         read_from, stored = readers[name]
         return read_from(stored)
 
-    return tensor_tables.Source(str(path), shapes, read, kinds, copies)
+    return tensor_tables.Source(str(path), shapes, read, kinds)
 
 
 def _shards(index):

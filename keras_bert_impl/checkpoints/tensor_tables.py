@@ -26,15 +26,12 @@ class Source(typing.NamedTuple):
         shapes: the shape of every tensor by the name that the format's table uses.
         read: function from a name to its array, float32.
         kinds: the type of every tensor as the file names it, where the format has several.
-        copies: names, for `read`, of tensors that stand for tied weights but may have values of their own, by the path
-            of our weight.
     """
 
     path: str
     shapes: Mapping[str, tuple[int, ...]]
     read: Callable[[str], np.ndarray]
     kinds: Mapping[str, str] = types.MappingProxyType({})
-    copies: Mapping[str, str] = types.MappingProxyType({})
 
 
 class Checkpoint(typing.NamedTuple):
@@ -142,8 +139,6 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
     found = [row for row in checkpoint.rows if row[0] in ours and _group(row[0]) not in missing]
     for path, names, transform in found:
         _check_row(source, names, tuple(ours[path].shape), transform)
-    if any(path.startswith("masked_lm_head/") for path, *_ in found):
-        _check_copies(checkpoint)
     for path, names, transform in found:
         if filled is None or path not in filled:
             assign_whole(ours[path], transform.load([source.read(name) for name in names]))
@@ -152,7 +147,7 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
     new = [path for path in ours if path not in stored]
     if filled is not None:
         for path in new:
-            if path.endswith("/kernel"):
+            if path.endswith(("/kernel", "/decoder/embeddings")):
                 _draw(ours[path], checkpoint.config, path)
     ledger = Ledger(used, sorted(set(source.shapes) - set(used)), [path for path in new if path in own])
     still = sorted({_group(path) for path in stored & own} & set(checkpoint.untrained))
@@ -167,19 +162,6 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
     elif need_training:
         warn_user(f"{source.path} has no values for {', '.join(need_training)}: newly initialised, they need training.")
     return ledger
-
-
-def _check_copies(checkpoint):
-    """Raises ValueError if the words of a masked LM were scored by other weights than the embedding: the models here
-    have only one table, and would give other logits."""
-    source = checkpoint.source
-    for path, copy in source.copies.items():
-        if not np.array_equal(source.read(copy), checkpoint.read(path)):
-            raise ValueError(
-                f"{source.path}: {copy} has other values than {path.split('/')[0]}, since config.json says "
-                "tie_word_embeddings false. A model with a masked-LM head has tied weights here, and would give other "
-                "logits: load the encoder or a model for another task, or tie and train the weights with transformers."
-            )
 
 
 def _check_depth(checkpoint, encoder):

@@ -49,6 +49,7 @@ class EncoderConfig:
     """Base class of the families' configurations: the fields that all have, with the defaults of BERT-base.
 
     Attributes:
+        tie_word_embeddings: whether a masked-LM head scores words by the token embedding's own table.
         model_type: its value in Hugging Face's config.json.
         family: the family's name, for messages.
         named_sizes: published names to (layers, width, heads).
@@ -79,6 +80,7 @@ class EncoderConfig:
     initializer_range: float = 0.02
     layer_norm_epsilon: float = 1e-12
     pad_id: int = 0
+    tie_word_embeddings: bool = True
 
     model_type: typing.ClassVar[str]
     family: typing.ClassVar[str]
@@ -219,6 +221,7 @@ class EncoderConfig:
             "model_type": self.model_type,
             **{theirs: getattr(self, ours) for ours, theirs in keys},
             self.activation_key: activation,
+            **({} if self.tie_word_embeddings else {"tie_word_embeddings": False}),
         }
 
     @classmethod
@@ -232,4 +235,5 @@ class EncoderConfig:
         fields = {ours: found[theirs] for ours, theirs in cls.huggingface_keys if theirs in found}
         activation = activations[found.get(cls.activation_key, "gelu")]
         fields |= {ours: found[theirs] for ours, theirs in cls.optional_keys if found.get(theirs) is not None}
-        return cls(activation=activation, **fields)
+        is_tied = found.get("tie_word_embeddings") is not False
+        return cls(activation=activation, tie_word_embeddings=is_tied, **fields)

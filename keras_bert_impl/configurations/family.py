@@ -78,7 +78,7 @@ class Family(typing.NamedTuple):
         embedding_rows, head_rows: (path of our weight, names of their tensors, Transform); the pooler counts as a head.
         block: what the names of a block's tensors begin with, {} being its number, or several of them those of
             `block_numbers`; block_rows: rows without that, or a function of the configuration that gives them.
-        redundant: tensors that hold no information of their own.
+        redundant: tensors that hold no information of their own, unless `decoder` is not tied.
         tasks: ends of the names of the family's classes.
         dropout_key: the key in config.json of the dropout before a classifier.
         token_dropout_key: the same for a classifier of tokens; None means the same key.
@@ -114,11 +114,27 @@ class Family(typing.NamedTuple):
     def config_class(self):
         return self.encoder_class.config_class
 
+    @property
+    def decoder(self):
+        """The names of the table that scores words, tied unless the configuration says otherwise, and of its bias where
+        this is another tensor than the head's."""
+        return [name for name in self.redundant if ".embeddings." not in name]
+
     def rows(self, config):
         """The rows of every weight that an encoder of this configuration and its heads can have."""
         of_block = self.block_rows(config) if callable(self.block_rows) else self.block_rows
         blocks = in_blocks(of_block, self.block_numbers(config), "block_{}/", self.block)
-        return [*self.embedding_rows, *blocks, *self.head_rows]
+        heads = self.head_rows if config.tie_word_embeddings else self._untied_head_rows()
+        return [*self.embedding_rows, *blocks, *heads]
+
+    def _untied_head_rows(self):
+        table, *bias = self.decoder
+        # Of two biases, transformers 5 adds the decoder's; in those of version 4 both are one.
+        of_bias = Transform(lambda theirs: theirs[-1], lambda ours: [ours] * (1 + len(bias)))
+        heads = {path: (names, transform) for path, names, transform in self.head_rows}
+        heads["masked_lm_head/output_bias"] = ((*heads["masked_lm_head/output_bias"][0], *bias), of_bias)
+        heads["masked_lm_head/decoder/embeddings"] = ((table,), SAME)
+        return [(path, *row) for path, row in heads.items()]
 
 
 def with_prefix(rows, theirs, old="bert."):

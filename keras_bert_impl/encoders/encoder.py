@@ -73,6 +73,7 @@ class Encoder(KerasMethodsMixin, keras.Model):
             initializer=kernel_initializer(config, scale=config.last_kernel_scale),
             use_bias=config.use_bias,
             has_transform=config.head_has_transform,
+            is_tied=config.tie_word_embeddings,
             dtype=self.dtype_policy,
             name="masked_lm_head",
         )

@@ -7,6 +7,7 @@ from keras_bert_impl.distribution import BY_WORDS, split
 from keras_bert_impl.kernels.gelu import activation_function, checked_activation
 from keras_bert_impl.layers.dense import Dense
 from keras_bert_impl.layers.gather_positions import GatherPositions
+from keras_bert_impl.layers.token_embedding import TokenEmbedding
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -24,6 +25,7 @@ class MaskedLMHead(keras.layers.Layer):
         initializer: of the transform's kernel.
         use_bias: whether the transform has a bias, and its norm a centre.
         has_transform: whether there is a transform at all; XLNet's head has none, and no norm.
+        is_tied: whether the table is the embedding's; otherwise the head has one of its own.
 
     Input:  sequence_output (batch, length, width); mask_positions (batch, predictions), int.
     Output: logits (batch, predictions, vocabulary), float32.
@@ -37,6 +39,7 @@ class MaskedLMHead(keras.layers.Layer):
         initializer="glorot_uniform",
         use_bias=True,
         has_transform=True,
+        is_tied=True,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -44,7 +47,8 @@ class MaskedLMHead(keras.layers.Layer):
         self.activation = checked_activation(activation)
         self.layer_norm_epsilon = float(layer_norm_epsilon)
         self.initializer = keras.initializers.get(initializer)
-        self.use_bias, self.has_transform = bool(use_bias), bool(has_transform)
+        self.use_bias, self.has_transform, self.is_tied = bool(use_bias), bool(has_transform), bool(is_tied)
+        self.decoder = None
 
     def build(self, sequence_output_shape, mask_positions_shape=None):
         if not self.token_embedding.built:
@@ -53,6 +57,14 @@ class MaskedLMHead(keras.layers.Layer):
         self.gather.build(sequence_output_shape)
         if self.has_transform:
             self._build_transform(sequence_output_shape)
+        if not self.is_tied:
+            sizes, of_table = (
+                (self.token_embedding.input_dim, self.token_embedding.output_dim),
+                self.initializer.clone(),
+            )
+            self.decoder = TokenEmbedding(*sizes, of_table, dtype=self.dtype_policy, name="decoder")
+            with split(self.decoder, BY_WORDS):
+                self.decoder.build()
         with split(self, BY_WORDS):
             self.output_bias = self.add_weight(
                 name="output_bias", shape=(self.token_embedding.input_dim,), initializer="zeros", autocast=False
@@ -84,7 +96,8 @@ class MaskedLMHead(keras.layers.Layer):
     def scores(self, hidden):
         """The logits of transformed vectors, (batch, predictions, embedding width)."""
         rows = ops.reshape(hidden, (-1, hidden.shape[-1]))  # (batch * predictions, embedding width)
-        logits = ops.cast(self.token_embedding(rows, reverse=True), "float32") + self.output_bias
+        table = self.token_embedding if self.decoder is None else self.decoder
+        logits = ops.cast(table(rows, reverse=True), "float32") + self.output_bias
         return ops.reshape(logits, (-1, ops.shape(hidden)[1], self.token_embedding.input_dim))
 
     def compute_output_spec(self, sequence_output, mask_positions):
@@ -99,6 +112,7 @@ class MaskedLMHead(keras.layers.Layer):
             "initializer": keras.initializers.serialize(self.initializer),
             "use_bias": self.use_bias,
             "has_transform": self.has_transform,
+            "is_tied": self.is_tied,
         }
 
     @classmethod

@@ -29,6 +29,7 @@ OTHER_VALUES = {
     "layer_norm_epsilon": 1e-3,
     "pad_id": 7,
     "direction": "left_to_right",
+    "tie_word_embeddings": False,
 }
 
 

@@ -42,10 +42,6 @@ from keras_bert_training.run_lock import locked
 from keras_bert_training.runs import check_run, is_elsewhere, open_run
 from keras_bert_training.tasks import glue, hub_datasets
 
-# The folders of the official distribution.
-GLUE_FOLDERS = {name: name.upper() for name in glue.TASKS} | {"cola": "CoLA"}
-
-
 DEFAULTS = {"epochs": 3, "batch_size": 32, "learning_rate": 5e-5, "sequence_length": 128}
 
 
@@ -162,8 +158,8 @@ def run_glue(config):
     """Runs every GLUE task whose folder exists, writes submission/ and prints the table; returns the figures by
     task."""
     directory, figures = pathlib.Path(config.output), {}
-    for name, folder in GLUE_FOLDERS.items():
-        data = pathlib.Path(config.data) / folder
+    for name in glue.TASKS:
+        data = pathlib.Path(config.data) / glue.folder_of(name)
         if not data.is_dir():
             say(f"  {data} not found: {name} is left out")
             continue

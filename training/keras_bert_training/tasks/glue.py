@@ -11,42 +11,29 @@ from keras_bert_training.tasks.text_classification import TextClassification
 from keras_bert_training.tasks.text_regression import TextRegression
 
 
-def splits_of(text, text_pair=None, label="label"):
-    """The splits train.tsv, dev.tsv and test.tsv with a header, the last one without labels."""
+def splits_of(text, text_pair=None, label="label", names=("train", "dev", "test")):
+    """Splits by their names, .tsv files with a header; those of test have no labels."""
     columns = {"text": text, "text_pair": text_pair, "label": label}
     columns = {ours: theirs for ours, theirs in columns.items() if theirs is not None}
     unlabelled = {ours: theirs for ours, theirs in columns.items() if ours != "label"}
-    return {
-        "train": Split("train.tsv", columns),
-        "dev": Split("dev.tsv", columns),
-        "test": Split("test.tsv", unlabelled),
-    }
+    return {name: Split(f"{name}.tsv", unlabelled if name.startswith("test") else columns) for name in names}
 
 
 # The official files of CoLA have no header: source, label, the original author's mark, sentence; but test.tsv has one.
-COLA_COLUMNS = {"text": 3, "label": 1}
-COLA_SPLITS = {
-    "train": Split("train.tsv", COLA_COLUMNS),
-    "dev": Split("dev.tsv", COLA_COLUMNS),
-    "test": Split("test.tsv", {"text": "sentence"}),
-}
+COLA_SPLITS = {name: Split(f"{name}.tsv", {"text": 3, "label": 1}) for name in ("train", "dev")}
+COLA_SPLITS["test"] = Split("test.tsv", {"text": "sentence"})
 
+MNLI_DEV, MNLI_TEST = ("dev_matched", "dev_mismatched"), ("test_matched", "test_mismatched")
 # label1 to label5 are those of single annotators; gold_label is their majority.
-MNLI_COLUMNS = {"text": "sentence1", "text_pair": "sentence2", "label": "gold_label"}
-MNLI_TEST_COLUMNS = {"text": "sentence1", "text_pair": "sentence2"}
-MNLI_SPLITS = {
-    "train": Split("train.tsv", MNLI_COLUMNS),
-    "dev_matched": Split("dev_matched.tsv", MNLI_COLUMNS),
-    "dev_mismatched": Split("dev_mismatched.tsv", MNLI_COLUMNS),
-    "test_matched": Split("test_matched.tsv", MNLI_TEST_COLUMNS),
-    "test_mismatched": Split("test_mismatched.tsv", MNLI_TEST_COLUMNS),
-    # download_glue_data.py puts this file into a folder beside MNLI's.
-    "diagnostic": Split("diagnostic.tsv", MNLI_TEST_COLUMNS, elsewhere="../diagnostic/diagnostic.tsv"),
-}
+MNLI_SPLITS = splits_of("sentence1", "sentence2", "gold_label", ("train", *MNLI_DEV, *MNLI_TEST))
+# download_glue_data.py puts this file into a folder beside MNLI's.
+MNLI_SPLITS["diagnostic"] = Split(
+    "diagnostic.tsv", MNLI_SPLITS["test_matched"].columns, elsewhere="../diagnostic/diagnostic.tsv"
+)
 
 MRPC_SPLITS = splits_of("#1 String", "#2 String", "Quality")
 MRPC_SPLITS["test"] = MRPC_SPLITS["test"]._replace(elsewhere="msr_paraphrase_test.txt")
-MRPC_COLUMNS = {"id": "#1 ID", "id_pair": "#2 ID", "text": "#1 String", "text_pair": "#2 String", "label": "Quality"}
+MRPC_COLUMNS = {"id": "#1 ID", "id_pair": "#2 ID", **MRPC_SPLITS["train"].columns}
 
 
 def read_mrpc(directory, splits, split, bad_rows):
@@ -64,9 +51,6 @@ def read_mrpc(directory, splits, split, bad_rows):
     return examples_of(row for row in rows if ((row[1]["id"], row[1]["id_pair"]) in dev_ids) == (split == "dev"))
 
 
-ENTAILMENT = {"entailment": "entailment", "not_entailment": "not_entailment"}
-MNLI_CLASSES = {name: name for name in ("contradiction", "entailment", "neutral")}
-
 # The paper's figures: GLUE test server, table 1 of Devlin et al. 2019; F1 for MRPC and QQP, Spearman for STS-B,
 # Matthews for CoLA, accuracy for the others: (BERT-base, BERT-large). The paper leaves WNLI out.
 PAPER = {
@@ -82,85 +66,49 @@ PAPER = {
 PAPER_AVERAGE = (79.6, 82.1)
 
 
-def paper_of(name, metric):
-    """The paper's rows for a task with a single figure."""
-    base, large = PAPER[name][name]
-    return {"BERT-base": {metric: base}, "BERT-large": {metric: large}}
+def folder_of(name):
+    """The folder of a task in the official distribution, which is also the name of its submission."""
+    return "CoLA" if name == "cola" else name.upper()
 
 
-TASKS = {
-    "cola": TextClassification(
-        "cola",
-        COLA_SPLITS,
-        main_metric="matthews_correlation",
-        class_names={"0": "unacceptable", "1": "acceptable"},
-        submissions={"test": "CoLA.tsv"},
-        paper=paper_of("cola", "matthews_correlation"),
+def glue_task(kind, name, splits, metric, **more):
+    """A task of the benchmark, with one file to submit unless `more` has others."""
+    base, large = next(iter(PAPER.get(name, {}).values()), (None, None))
+    paper = {"BERT-base": {metric: base}, "BERT-large": {metric: large}} if name in PAPER else {}
+    options = {"main_metric": metric, "submissions": {"test": f"{folder_of(name)}.tsv"}, "paper": paper, **more}
+    return kind(name, splits, **options)
+
+
+def classification(name, splits, classes, metric="accuracy", **more):
+    """A task of classes: label in the files -> name of the class."""
+    return glue_task(TextClassification, name, splits, metric, class_names=classes, **more)
+
+
+ENTAILMENT = {name: name for name in ("entailment", "not_entailment")}
+MNLI_CLASSES = {name: name for name in ("contradiction", "entailment", "neutral")}
+ALL = (
+    classification("cola", COLA_SPLITS, {"0": "unacceptable", "1": "acceptable"}, "matthews_correlation"),
+    classification("sst-2", splits_of("sentence"), {"0": "negative", "1": "positive"}),
+    classification("mrpc", MRPC_SPLITS, {"0": "not_equivalent", "1": "equivalent"}, "f1", read_labelled=read_mrpc),
+    glue_task(
+        *(TextRegression, "sts-b", splits_of("sentence1", "sentence2", "score"), "spearman"), lowest=0.0, highest=5.0
     ),
-    "sst-2": TextClassification(
-        "sst-2",
-        splits_of("sentence"),
-        class_names={"0": "negative", "1": "positive"},
-        submissions={"test": "SST-2.tsv"},
-        paper=paper_of("sst-2", "accuracy"),
-    ),
-    "mrpc": TextClassification(
-        "mrpc",
-        MRPC_SPLITS,
-        main_metric="f1",
-        class_names={"0": "not_equivalent", "1": "equivalent"},
-        submissions={"test": "MRPC.tsv"},
-        paper=paper_of("mrpc", "f1"),
-        read_labelled=read_mrpc,
-    ),
-    "sts-b": TextRegression(
-        "sts-b",
-        splits_of("sentence1", "sentence2", "score"),
-        lowest=0.0,
-        highest=5.0,
-        submissions={"test": "STS-B.tsv"},
-        paper=paper_of("sts-b", "spearman"),
-    ),
-    "qqp": TextClassification(
-        "qqp",
-        splits_of("question1", "question2", "is_duplicate"),
-        main_metric="f1",
-        class_names={"0": "not_duplicate", "1": "duplicate"},
-        submissions={"test": "QQP.tsv"},
-        paper=paper_of("qqp", "f1"),
-        # The official training file holds a few rows with columns missing; every published figure leaves them out.
+    # The official training file holds a few rows with columns missing; every published figure leaves them out.
+    classification(
+        *("qqp", splits_of("question1", "question2", "is_duplicate"), {"0": "not_duplicate", "1": "duplicate"}, "f1"),
         bad_rows="skip",
     ),
-    "mnli": TextClassification(
-        "mnli",
-        MNLI_SPLITS,
-        dev=("dev_matched", "dev_mismatched"),
-        test=("test_matched", "test_mismatched", "diagnostic"),
-        class_names=MNLI_CLASSES,
+    classification(
+        *("mnli", MNLI_SPLITS, MNLI_CLASSES),
+        dev=MNLI_DEV,
+        test=(*MNLI_TEST, "diagnostic"),
         submissions={"test_matched": "MNLI-m.tsv", "test_mismatched": "MNLI-mm.tsv", "diagnostic": "AX.tsv"},
-        paper={"BERT-base": {"accuracy": 84.6}, "BERT-large": {"accuracy": 86.7}},
     ),
-    "qnli": TextClassification(
-        "qnli",
-        splits_of("question", "sentence"),
-        class_names=ENTAILMENT,
-        submissions={"test": "QNLI.tsv"},
-        paper=paper_of("qnli", "accuracy"),
-    ),
-    "rte": TextClassification(
-        "rte",
-        splits_of("sentence1", "sentence2"),
-        class_names=ENTAILMENT,
-        submissions={"test": "RTE.tsv"},
-        paper=paper_of("rte", "accuracy"),
-    ),
-    "wnli": TextClassification(
-        "wnli",
-        splits_of("sentence1", "sentence2"),
-        class_names={"0": "not_entailment", "1": "entailment"},
-        submissions={"test": "WNLI.tsv"},
-    ),
-}
+    classification("qnli", splits_of("question", "sentence"), ENTAILMENT),
+    classification("rte", splits_of("sentence1", "sentence2"), ENTAILMENT),
+    classification("wnli", splits_of("sentence1", "sentence2"), {"0": "not_entailment", "1": "entailment"}),
+)
+TASKS = {task.name: task for task in ALL}
 
 
 def glue_table(figures):

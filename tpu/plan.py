@@ -1,8 +1,6 @@
 """`keras-bert plan-tpu`, from a clone: python tpu/plan.py --help"""
 
-import sys
-
 from keras_bert_training.cli import main
 
 if __name__ == "__main__":
-    main(["plan-tpu", *sys.argv[1:]])
+    main(before=["plan-tpu"])

@@ -7,11 +7,10 @@ On a slice, give the same command on every host; see tpu/README.md. If the model
 """
 
 import os
-import sys
 
 os.environ["KERAS_BACKEND"] = "jax"
 
 from keras_bert_training.cli import main
 
 if __name__ == "__main__":
-    main(["pretrain", "--distribution", "data_parallel", *sys.argv[1:]])
+    main(before=["pretrain", "--distribution", "data_parallel"])

@@ -8,11 +8,10 @@ tpu/pretrain_jax_tpu.py.
 """
 
 import os
-import sys
 
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 from keras_bert_training.cli import main
 
 if __name__ == "__main__":
-    main(["pretrain", "--distribution", "tpu", *sys.argv[1:]])
+    main(before=["pretrain", "--distribution", "tpu"])

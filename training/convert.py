@@ -1,8 +1,6 @@
 """`keras-bert convert`, from a clone: python training/convert.py --help"""
 
-import sys
-
 from keras_bert_training.cli import main
 
 if __name__ == "__main__":
-    main(["convert", *sys.argv[1:]])
+    main(before=["convert"])

@@ -1,8 +1,6 @@
 """`keras-bert export`, from a clone: python training/export.py --help"""
 
-import sys
-
 from keras_bert_training.cli import main
 
 if __name__ == "__main__":
-    main(["export", *sys.argv[1:]])
+    main(before=["export"])

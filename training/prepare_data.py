@@ -1,8 +1,6 @@
 """`keras-bert prepare-data`, from a clone: python training/prepare_data.py --help"""
 
-import sys
-
 from keras_bert_training.cli import main
 
 if __name__ == "__main__":
-    main(["prepare-data", *sys.argv[1:]])
+    main(before=["prepare-data"])

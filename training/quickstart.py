@@ -1,8 +1,6 @@
 """`keras-bert quickstart`, from a clone: python training/quickstart.py --help"""
 
-import sys
-
 from keras_bert_training.cli import main
 
 if __name__ == "__main__":
-    main(["quickstart", *sys.argv[1:]])
+    main(before=["quickstart"])

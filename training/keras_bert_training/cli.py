@@ -78,9 +78,10 @@ PACKAGES = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
 LONG = ("quickstart", "pretrain", "distill", "finetune")
 
 
-def main(arguments=None):
-    """Runs the command line; exits with 2 if the command line is wrong, 1 if the run fails."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
+def main(arguments=None, before=()):
+    """Runs the command line, with the words of a script `before` it; exits with 2 if the command line is wrong, 1 if
+    the run fails."""
+    arguments = [*before, *(sys.argv[1:] if arguments is None else arguments)]
     name, *options = arguments or ["--help"]
     try:
         if name in COMMANDS:

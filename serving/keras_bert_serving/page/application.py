@@ -5,14 +5,14 @@ takes 59 requests, and axe-core reports its colours and attributes as violations
 45 kB, needs only what the server needs, and keeps its state in the address.
 """
 
-import importlib.resources
 import logging
+import pathlib
 import traceback
 
 import orjson
 from grpc import StatusCode
 from starlette.applications import Starlette
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from keras_bert_serving.errors import ServingError, invalid
@@ -20,17 +20,7 @@ from keras_bert_serving.json_tensors import read_object
 from keras_bert_serving.page.panels import FieldError, panels_of
 from keras_bert_serving.rest import read_body
 
-STATIC = importlib.resources.files("keras_bert_serving.page") / "static"
-TYPES = {
-    "index.html": "text/html; charset=utf-8",
-    "page.css": "text/css; charset=utf-8",
-    "page.js": "text/javascript; charset=utf-8",
-    "tasks.js": "text/javascript; charset=utf-8",
-    "elements.js": "text/javascript; charset=utf-8",
-    "answers.js": "text/javascript; charset=utf-8",
-    "attention.js": "text/javascript; charset=utf-8",
-    "icon.svg": "image/svg+xml",
-}
+STATIC = pathlib.Path(__file__).with_name("static")
 MOST_BYTES = 1_000_000
 HEADERS = {
     # The browser itself refuses whatever would be fetched from elsewhere, and scripts that a text might smuggle in.
@@ -54,35 +44,14 @@ def make_page(served):
             arrays by name, strings as bytes, and `cut_to`, which returns how many tokens the model reads of a text
             that is longer, or None. If one raises an exception that has `http_status`, the client is told its message.
     """
-    page = Page(served)
-    return Starlette(
-        routes=[
-            Route("/", page.index),
-            Route("/page/models", page.models),
-            Route("/page/ask", page.ask, methods=["POST"]),
-            Route("/page/{name}", page.file),
-        ]
-    )
 
+    async def file(request):
+        path = STATIC / request.path_params.get("name", "index.html")
+        if path not in STATIC.iterdir():
+            return json_response({"error": f"There is no {path.name}."}, 404)
+        return FileResponse(path, headers=HEADERS)
 
-class Page:
-    """What the routes of the page do.
-
-    Args:
-        served: as `make_page` takes it.
-    """
-
-    def __init__(self, served):
-        self._served = served
-
-    async def index(self, request):
-        return file_response("index.html")
-
-    async def file(self, request):
-        name = request.path_params["name"]
-        return file_response(name) if name in TYPES else json_response({"error": f"There is no {name}."}, 404)
-
-    async def models(self, request):
+    async def models(request):
         """The served models, each with the tasks it can be asked, and how many are still being loaded."""
         found = [
             {
@@ -90,16 +59,16 @@ class Page:
                 "tasks": list(panels_of(model.signatures)),
                 "takes_pairs": "pairs" in model.signatures,
             }
-            for model in self._served.models
+            for model in served.models
         ]
-        return json_response({"models": found, "loading": self._served.loading})
+        return json_response({"models": found, "loading": served.loading})
 
-    async def ask(self, request):
+    async def ask(request):
         """Asks a model. The body is {"task", "model", "fields": {name: text}}; the answer {"answer", "cut_to",
         "request"}, where `cut_to` is null, or how many tokens the model read of a longer text, and `request` is the
         same request to the REST interface; or {"error"}, with "field" if one field is the reason."""
         try:
-            return json_response(await self._answer(await body_of(request, self._served.limits)))
+            return json_response(await answer_of(served, await body_of(request, served.limits)))
         except FieldError as error:
             return json_response({"error": str(error), "field": error.field}, 400)
         except Exception as error:
@@ -111,22 +80,33 @@ class Page:
                 return json_response({"error": "The server failed; its log says more."}, 500)
             return json_response({"error": str(error)}, status)
 
-    async def _answer(self, asked):
-        model = next((model for model in self._served.models if model.name == asked["model"]), None)
-        panel = panels_of(model.signatures).get(asked["task"]) if model else None
-        if panel is None:
-            message = f"No model {asked['model']!r} with the task {asked['task']!r} is served any more."
-            raise ServingError(StatusCode.NOT_FOUND, message)
-        signature, inputs = panel.request(asked["fields"])
-        outputs = await self._served.predict(model.name, inputs, signature)
-        return {
-            "answer": panel.answer(asked["fields"], outputs, model.metadata),
-            "cut_to": await self._served.cut_to(model.name, inputs, signature),
-            "request": {
-                "path": f"v1/models/{model.name}:predict",
-                "body": {"signature_name": signature, "inputs": inputs},
-            },
-        }
+    return Starlette(
+        routes=[
+            Route("/", file),
+            Route("/page/models", models),
+            Route("/page/ask", ask, methods=["POST"]),
+            Route("/page/{name}", file),
+        ]
+    )
+
+
+async def answer_of(served, asked):
+    """The answer of a model, with what `ask` adds to it. Raises ServingError or FieldError."""
+    model = next((model for model in served.models if model.name == asked["model"]), None)
+    panel = panels_of(model.signatures).get(asked["task"]) if model else None
+    if panel is None:
+        message = f"No model {asked['model']!r} with the task {asked['task']!r} is served any more."
+        raise ServingError(StatusCode.NOT_FOUND, message)
+    signature, inputs = panel.request(asked["fields"])
+    outputs = await served.predict(model.name, inputs, signature)
+    return {
+        "answer": panel.answer(asked["fields"], outputs, model.metadata),
+        "cut_to": await served.cut_to(model.name, inputs, signature),
+        "request": {
+            "path": f"v1/models/{model.name}:predict",
+            "body": {"signature_name": signature, "inputs": inputs},
+        },
+    }
 
 
 async def body_of(request, limits):
@@ -138,11 +118,6 @@ async def body_of(request, limits):
         return {"model": str(asked["model"]), "task": str(asked["task"]), "fields": fields}
     except (KeyError, TypeError, AttributeError):
         raise invalid('Expected {"model": ..., "task": ..., "fields": {...}}.') from None
-
-
-def file_response(name):
-    """A file of the page."""
-    return Response((STATIC / name).read_bytes(), headers={**HEADERS, "content-type": TYPES[name]})
 
 
 def json_response(content, status=200):

@@ -57,9 +57,8 @@ def make_app(models, log, metrics, hosts=None, page=None):
         content, kind = metrics.page()
         return Response(content, media_type=kind)
 
-    interface = RestInterface(models, log)
     routes = [
-        Route("/v1/{rest:path}", interface.answer, methods=["GET", "POST"]),
+        Route("/v1/{rest:path}", functools.partial(answer, models, log), methods=["GET", "POST"]),
         Route("/healthz", lambda request: PlainTextResponse("ok\n")),
         Route("/readyz", ready),
         Route("/metrics", show_metrics),
@@ -70,64 +69,62 @@ def make_app(models, log, metrics, hosts=None, page=None):
     return OwnClients(Starlette(routes=routes, exception_handlers={404: not_found, 405: not_found}), hosts)
 
 
-class RestInterface:
-    """Answers the requests of the REST interface; arguments as for `make_app`."""
+async def answer(models, log, request):
+    """The response to any request under /v1."""
+    path = request.scope.get("raw_path", b"").decode("latin-1").partition("?")[0]
+    asked = (ASK if request.method == "POST" else LOOK).fullmatch(path)
+    parts = asked.groupdict() if asked else {}
+    method = parts.get("method") or ("metadata" if parts.get("metadata") else "status")
+    entry = RequestEntry("rest", method, urllib.parse.unquote(parts.get("model") or ""))
+    try:
+        response = await answer_of(models, request, path, parts, entry)
+    except ClientDisconnect:
+        response = Response(status_code=499)  # nobody reads it; the log does
+    except Exception as failure:
+        response = error_response(failure)
+        if response.status_code >= 500 and not isinstance(failure, ServingError):
+            log.event("failed", method=method, model=entry.model, error=place_of(failure))
+    log.request(entry, response.status_code, models.names)
+    return response
 
-    def __init__(self, models, log):
-        self._models, self._log = models, log
 
-    async def answer(self, request):
-        """The response to any request under /v1."""
-        path = request.scope.get("raw_path", b"").decode("latin-1").partition("?")[0]
-        asked = (ASK if request.method == "POST" else LOOK).fullmatch(path)
-        parts = asked.groupdict() if asked else {}
-        method = parts.get("method") or ("metadata" if parts.get("metadata") else "status")
-        entry = RequestEntry("rest", method, urllib.parse.unquote(parts.get("model") or ""))
-        try:
-            response = await self._answer(request, path, parts, entry)
-        except ClientDisconnect:
-            response = Response(status_code=499)  # nobody reads it; the log does
-        except Exception as failure:
-            response = error_response(failure)
-            if response.status_code >= 500 and not isinstance(failure, ServingError):
-                self._log.event("failed", method=method, model=entry.model, error=place_of(failure))
-        self._log.request(entry, response.status_code, self._models.names)
-        return response
+async def answer_of(models, request, path, parts, entry):
+    """`answer` of a request at `path`, which has the `parts` of OF_MODEL. Raises ServingError."""
+    if not parts:
+        raise invalid(MALFORMED.format(f"{request.method} {path}"))
+    version = None if parts["version"] is None else int(parts["version"])
+    if entry.method == "status":
+        return JSONResponse(model_messages.as_json(model_messages.status(models, entry.model, version)))
+    servable = models.find(entry.model, version)
+    if entry.method == "metadata":
+        return JSONResponse(model_messages.metadata_json(servable))
+    body = await read_body(request, models.limits.max_body_bytes)
+    return await while_connected(request, prediction(models, servable, body, entry))
 
-    async def _answer(self, request, path, parts, entry):
-        if not parts:
-            raise invalid(MALFORMED.format(f"{request.method} {path}"))
-        version = None if parts["version"] is None else int(parts["version"])
-        if entry.method == "status":
-            return JSONResponse(model_messages.as_json(model_messages.status(self._models, entry.model, version)))
-        servable = self._models.find(entry.model, version)
-        if entry.method == "metadata":
-            return JSONResponse(model_messages.metadata_json(servable))
-        body = await read_body(request, self._models.limits.max_body_bytes)
-        return await while_connected(request, self._predict(servable, body, entry))
 
-    async def _predict(self, servable, body, entry):
-        limits, began = self._models.limits, time.monotonic()
+async def prediction(models, servable, body, entry):
+    """The response to a predict request. Raises ServingError."""
+    limits, began = models.limits, time.monotonic()
 
-        def read():
-            asked = json_tensors.read_predict(body)
-            signature = find_signature(servable, asked.signature)
-            return asked.rows is not None, signature, json_tensors.inputs_of(asked, signature, limits)
+    def read():
+        asked = json_tensors.read_predict(body)
+        signature = find_signature(servable, asked.signature)
+        return asked.rows is not None, signature, json_tensors.inputs_of(asked, signature, limits)
 
-        def left():
-            return limits.request_seconds - (time.monotonic() - began)
+    def left():
+        return limits.request_seconds - (time.monotonic() - began)
 
-        in_rows, signature, inputs = await away_if_large(len(body), read)
-        entry.answered_by(servable, signature.name, inputs)
-        outputs = await self._models.ask(servable, inputs, signature.name, left())
-        try:
-            async with asyncio.timeout(left()):
-                check = functools.partial(servable.text_checks.warnings, signature, inputs)
-                warnings = await away_if_large(bytes_of(inputs), check)
-        except TimeoutError:
-            warnings = [LATE]
-        answer = functools.partial(json_tensors.predict_answer, outputs, in_rows, warnings)
-        return Response(await away_if_large(bytes_of(outputs), answer), media_type="application/json")
+    in_rows, signature, inputs = await away_if_large(len(body), read)
+    entry.answered_by(servable, signature.name, inputs)
+    outputs = await models.ask(servable, inputs, signature.name, left())
+    try:
+        async with asyncio.timeout(left()):
+            check = functools.partial(servable.text_checks.warnings, signature, inputs)
+            warnings = await away_if_large(bytes_of(inputs), check)
+    except TimeoutError:
+        warnings = [LATE]
+    answer = functools.partial(json_tensors.predict_answer, outputs, in_rows, warnings)
+    return Response(await away_if_large(bytes_of(outputs), answer), media_type="application/json")
 
 
 async def read_body(request, most):

@@ -79,11 +79,10 @@ def phases_of(recipe):
     path = pathlib.Path(recipe) if pathlib.Path(recipe).exists() else RECIPES / recipe
     files = sorted(path.glob("phase_*.yaml")) if path.is_dir() else [path.with_suffix(".yaml")]
     # The second phase takes its size from the first one's checkpoint; the folders have the names of the sizes.
-    found = []
-    for file in files:
-        options = yaml.safe_load(file.read_text())
-        found.append({"name": f"{file.parent.name}/{file.stem}", "size": file.parent.name, **options})
-    return found
+    return [
+        {"name": f"{file.parent.name}/{file.stem}", "size": file.parent.name, **yaml.safe_load(file.read_text())}
+        for file in files
+    ]
 
 
 def devices_of(topology):
@@ -120,11 +119,10 @@ def search(config, topology, devices, phase):
             say(f"    {rows} rows a chip {verdict}; compiling took {figures['compile_seconds']:.0f} s")
             return left
 
-        rows = most(room)
-        what = "with" if checkpointing else "without"
+        rows, what = most(room), "with" if checkpointing else "without"
         say(f"  {topology}, {phase['name']}: {rows} rows a chip {what} gradient checkpointing")
-        figures = {"topology": topology, "phase": phase["name"], "checkpointing": checkpointing, "rows_a_chip": rows}
-        found.append(figures)
+        setting = {"topology": topology, "phase": phase["name"], "checkpointing": checkpointing}
+        found.append({**setting, "rows_a_chip": rows})
     return found
 
 
@@ -224,17 +222,11 @@ def compile_step(model, devices, rows, phase, config):
     if config.model_devices > 1:
         optimizer = model.optimizer
         slots = zip(model.trainable_variables, optimizer.first_moments, optimizer.second_moments, strict=True)
-        for variable, *of_optimizer in slots:
-            for one in (variable, *of_optimizer):
-                axes[id(one)] = axes_of_weight(variable, config.model_devices)
+        axes = {id(one): axes_of_weight(slot[0], config.model_devices) for slot in slots for one in slot}
     if config.shard_optimizer:
         axes = {id(one): axes_of_state(one.shape, len(devices)) for one in model.optimizer.variables}
-    groups = (
-        model.trainable_variables,
-        model.non_trainable_variables,
-        model.optimizer.variables,
-        model.metrics_variables,
-    )
+    groups = (model.trainable_variables, model.non_trainable_variables, model.optimizer.variables)
+    groups += (model.metrics_variables,)
     state = tuple([spread(variable, axes.get(id(variable), ())) for variable in group] for group in groups)
 
     def part(shape, dtype):
@@ -246,7 +238,10 @@ def compile_step(model, devices, rows, phase, config):
     start = time.monotonic()
     heads_axis = "model" if config.model_devices > 1 else None
     there = attention.placed(attention.Placement("tpu", mesh, "batch", heads_axis, is_here=False))
-    with there, divided_state(devices) if config.shard_optimizer else contextlib.nullcontext():
+    divided = contextlib.nullcontext()
+    if config.shard_optimizer:  # the optimizer then divides gradients as its state is divided over these devices
+        divided = DataParallelWithDividedState(devices=devices, auto_shard_dataset=False).scope()
+    with there, divided:
         lowered = jax.jit(model.train_step, donate_argnums=0, out_shardings=(None, stays)).lower(state, data)
     try:
         compiled = lowered.compile()
@@ -271,11 +266,6 @@ def compile_step(model, devices, rows, phase, config):
         "collectives": collectives_of(program, model),
         "compile_seconds": time.monotonic() - start,
     }
-
-
-def divided_state(devices):
-    """Within this context, the optimizer divides gradients as its state is divided over these devices."""
-    return DataParallelWithDividedState(devices=devices, auto_shard_dataset=False).scope()
 
 
 def collectives_of(program, model):

@@ -61,22 +61,23 @@ def run(config):
     say(f"6.   Filling in masks in sentences it has never seen ({minutes_since(start)})")
     fill_held_out_sentences(encoder, data)
 
-    if not (data / "sentences").is_dir():
-        served = export_masked_lm(encoder, made / "saved_model", start)
-        print_places(made, encoder, None, served, start)
-        return figures
-
-    say(f"7.   Fine-tuning: where is this sentence from? ({minutes_since(start)})")
-    for name, switch in (("classifier", []), ("classifier_from_scratch", ["--from_scratch=true"])):
-        options = ("--data", data / "sentences", "--model", encoder, "--output", made / name, *switch)
-        figures[name] = finetuning.run(read(config, "finetune", finetuning.FinetuneConfig, *options))
-    say(
-        f"     accuracy from the pre-trained encoder {figures['classifier']['accuracy']:.1%}, "
-        f"from random weights {figures['classifier_from_scratch']['accuracy']:.1%}, "
-        f"by chance {1 / len(figures['classifier']['class_names']):.1%}"
-    )
-    served = export_classifier(made / "classifier" / "model", made / "saved_model", data, start)
-    print_places(made, encoder, made / "classifier", served, start)
+    # For a corpus with a single source there is nothing to classify.
+    kind, trained, texts = MaskedLM, encoder, ["The [MASK] is here.", "It is [MASK] of them."]
+    if (data / "sentences").is_dir():
+        kind, trained = TextClassifier, made / "classifier" / "model"
+        texts = text_classification.read_examples(data / "sentences" / "test.jsonl").texts
+        texts = texts[:: len(texts) // 3][:3]
+        say(f"7.   Fine-tuning: where is this sentence from? ({minutes_since(start)})")
+        for name, switch in (("classifier", []), ("classifier_from_scratch", ["--from_scratch=true"])):
+            options = ("--data", data / "sentences", "--model", encoder, "--output", made / name, *switch)
+            figures[name] = finetuning.run(read(config, "finetune", finetuning.FinetuneConfig, *options))
+        say(
+            f"     accuracy from the pre-trained encoder {figures['classifier']['accuracy']:.1%}, "
+            f"from random weights {figures['classifier_from_scratch']['accuracy']:.1%}, "
+            f"by chance {1 / len(figures['classifier']['class_names']):.1%}"
+        )
+    served = export(kind, trained, made / "saved_model", texts, start)
+    print_places(made, encoder, None if trained == encoder else made / "classifier", served, start)
     return figures
 
 
@@ -90,12 +91,9 @@ def corpus_name(corpus):
     """The folder name of a corpus: its own name, and a hash of its path to tell corpora of the same name apart."""
     if corpus is None:
         return "python_docs"
-    place = str(pathlib.Path(corpus).absolute())
-    return (
-        re.sub(r"\W+", "_", pathlib.Path(corpus).name)
-        + "_"
-        + hashlib.blake2b(place.encode(), digest_size=3).hexdigest()
-    )
+    path = pathlib.Path(corpus).absolute()
+    digest = hashlib.blake2b(str(path).encode(), digest_size=3).hexdigest()
+    return re.sub(r"\W+", "_", pathlib.Path(corpus).name) + f"_{digest}"
 
 
 def minutes_since(start):
@@ -141,17 +139,6 @@ def masked_sentences(data, tokenizer, count):
 def is_alphabetic(word):
     """Whether a word consists of letters and marks; Hindi's vowels are marks, for which `str.isalpha` is False."""
     return all(character.isalpha() or unicodedata.category(character)[0] == "M" for character in word)
-
-
-def export_classifier(checkpoint, directory, data, start):
-    """Exports the classifier and predicts test sentences in a process with TensorFlow and tensorflow_text alone."""
-    texts = text_classification.read_examples(data / "sentences" / "test.jsonl").texts
-    return export(TextClassifier, checkpoint, directory, texts[:: len(texts) // 3][:3], start)
-
-
-def export_masked_lm(checkpoint, directory, start):
-    """Exports a model that fills masks, for a corpus with a single source, where there is nothing to classify."""
-    return export(MaskedLM, checkpoint, directory, ["The [MASK] is here.", "It is [MASK] of them."], start)
 
 
 PREDICT = """

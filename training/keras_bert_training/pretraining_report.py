@@ -6,6 +6,7 @@ import statistics
 
 import keras
 import numpy as np
+import scipy.sparse
 import tensorboardX
 
 from keras_bert_impl import distribution, plots
@@ -178,14 +179,12 @@ def baselines(data):
     too); for a neighbour that was never seen it falls back to the unigram. Probabilities are smoothed: add-one for the
     unigram, and (count + 10 * unigram) / (total + 10) for the bigram.
     """
-    size, mask_id = data.tokenizer.vocabulary_size, data.tokenizer.mask_id
-    pairs, counts = training_bigrams(data)
-    unigram = np.bincount(pairs % size, counts, size) + 1.0
+    counts = training_bigrams(data)
+    unigram = counts.sum(axis=0) + 1.0
     unigram /= unigram.sum()
-    totals = np.bincount(pairs // size, counts, size)
-    best = np.full(size, unigram.argmax())
-    order = np.argsort(counts, kind="stable")  # so that the most frequent pair is written last
-    best[pairs[order] // size] = pairs[order] % size
+    totals = counts.sum(axis=1)
+    best = np.where(totals > 0, counts.argmax(axis=1), unigram.argmax())
+    best[data.tokenizer.mask_id] = unigram.argmax()
 
     hits, bits, labels = {"unigram": [], "bigram": []}, {"unigram": [], "bigram": []}, []
     for inputs, targets in data.arrays("test"):
@@ -194,12 +193,9 @@ def baselines(data):
         positions = np.maximum(data.predicted_positions(inputs) - 1, 0)
         neighbour = np.take_along_axis(inputs["token_ids"], positions, 1)[chosen]
         hits["unigram"].append(word == unigram.argmax())
-        hits["bigram"].append(word == np.where(neighbour == mask_id, unigram.argmax(), best[neighbour]))
-        key = neighbour.astype("int64") * size + word
-        place = np.minimum(np.searchsorted(pairs, key), len(pairs) - 1)
-        seen = np.where(pairs[place] == key, counts[place], 0)
+        hits["bigram"].append(word == best[neighbour])
         bits["unigram"].append(np.log(unigram[word]))
-        bits["bigram"].append(np.log((seen + 10 * unigram[word]) / (totals[neighbour] + 10)))
+        bits["bigram"].append(np.log((counts[neighbour, word] + 10 * unigram[word]) / (totals[neighbour] + 10)))
         sequences = targets.get("next_sentence_weights", np.ones_like(targets["next_sentence_labels"]))
         labels.append(targets["next_sentence_labels"][sequences > 0])
     share_random = np.concatenate(labels).mean()
@@ -215,24 +211,23 @@ def baselines(data):
 
 
 def training_bigrams(data):
-    """Counts the pairs of neighbouring tokens in the unmasked training split: (pairs, counts), where a pair is
-    left * vocabulary_size + right. Pairs are distinct and sorted; special tokens occur only on the left."""
+    """How often a token stands beside another in the unmasked training split: a sparse matrix, (left, right). Special
+    tokens occur only on the left."""
     tokenizer, most_rows = data.tokenizer, -(-BASELINE_TOKENS // data.sequence_length)
-    pairs, counts, waiting = np.zeros(0, np.int64), np.zeros(0, np.int64), []
+    size = tokenizer.vocabulary_size
+    counts, waiting = scipy.sparse.csr_array((size, size), dtype=np.int64), []
     for rows in data.unmasked_rows("train", most_rows):
-        left, right = rows[:, :-1].astype(np.int64), rows[:, 1:]
-        is_word = ~np.isin(right, (tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id))
-        waiting.append((left * tokenizer.vocabulary_size + right)[is_word])
-        if sum(map(len, waiting)) >= COUNTED_AT_ONCE:
-            pairs, counts, waiting = *counted(pairs, counts, waiting), []
-    return counted(pairs, counts, waiting)
+        is_word = ~np.isin(rows[:, 1:], (tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id))
+        waiting.append(np.stack([rows[:, :-1][is_word], rows[:, 1:][is_word]]))
+        if sum(map(np.size, waiting)) >= 2 * COUNTED_AT_ONCE:
+            counts, waiting = counts + counted(waiting, size), []
+    return counts + counted(waiting, size)
 
 
-def counted(pairs, counts, more):
-    """(pairs, counts) after adding the pairs in `more`, a list of arrays."""
-    found, times = np.unique(np.concatenate([pairs[:0], *more]), return_counts=True)
-    everything, places = np.unique(np.concatenate([pairs, found]), return_inverse=True)
-    return everything, np.bincount(places, np.concatenate([counts, times]), len(everything)).astype(np.int64)
+def counted(pairs, size):
+    """A list of arrays of pairs, (2, pairs), as such a matrix."""
+    pairs = np.concatenate([np.zeros((2, 0), int), *pairs], axis=1)
+    return scipy.sparse.csr_array((np.ones(pairs.shape[1], np.int64), tuple(pairs)), shape=(size, size))
 
 
 BASELINES = {

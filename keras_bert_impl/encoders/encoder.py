@@ -1,9 +1,11 @@
 """What the encoders of all families share: configuration, loading, saving, and what heads need from them."""
 
 import keras
+from keras import ops
 
 from keras_bert_impl import checkpoints, features
 from keras_bert_impl.configurations.initialization import kernel_initializer
+from keras_bert_impl.encoders.asked import TEXT, Asked
 from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 from keras_bert_impl.encoders.layer_records import layer_records, restore_layer_records, without_layer_records
 from keras_bert_impl.encoders.parts import Parts
@@ -24,6 +26,7 @@ class Encoder(KerasMethodsMixin, keras.Model):
         cls_is_last: whether the control token whose vector stands for a row is its last token instead of its first.
     """
 
+    asked = Asked("embed", {"serving_default": TEXT}, "mean_pooled")
     config_class = None
     cls_is_last = False
 
@@ -94,6 +97,15 @@ class Encoder(KerasMethodsMixin, keras.Model):
         """What is taken from the scores of starts and ends, (batch, length, 1), where tokens of a row cannot be an
         answer; None if nothing is."""
         return None
+
+    def named_outputs(self, outputs, rows):
+        """The outputs for rows, in float32, also of a bfloat16 model, since NumPy has no bfloat16; and `mean_pooled`,
+        (batch, hidden_size), the mean over tokens."""
+        outputs = {name: ops.cast(array, "float32") for name, array in outputs.items()}
+        weights = ops.expand_dims(ops.cast(rows["padding_mask"], "float32"), -1)  # (batch, length, 1)
+        # A row of padding only, which a server may add to fill a batch, gives zeros and not NaN.
+        count = ops.maximum(ops.sum(weights, axis=1), 1.0)
+        return {**outputs, "mean_pooled": ops.sum(outputs["sequence_output"] * weights, axis=1) / count}
 
     def get_config(self):
         return {

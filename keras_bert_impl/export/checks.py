@@ -3,17 +3,15 @@
 import importlib.util
 
 from keras_bert_impl import features
-from keras_bert_impl.export.row_graphs import OUTPUTS
 from keras_bert_impl.models.pretrained import check_tokenizer_fits
 
 
 def check_model(model):
     """Raises ValueError if the model is of a kind that cannot be exported, or does what an export cannot do."""
-    if not isinstance(model, tuple(OUTPUTS)):
-        names = [kind.__name__ for kind in OUTPUTS]
+    if not hasattr(model, "asked"):
         raise ValueError(
-            f"An export can be made of a {', '.join(names[:-1])} or {names[-1]}, not of a {type(model).__name__}. "
-            "A Pretrainer becomes a MaskedLM with save_pretrained and MaskedLM.from_pretrained."
+            "An export can be made of an encoder or a model with one head that answers about texts, not of a "
+            f"{type(model).__name__}. A Pretrainer becomes a MaskedLM by save_pretrained and MaskedLM.from_pretrained."
         )
     encoder = getattr(model, "encoder", model)
     if more := [name for name in encoder.input if name not in features.ENCODER_INPUTS]:

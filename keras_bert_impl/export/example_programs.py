@@ -1,10 +1,7 @@
 """The program `example.py` of an export: it runs the model with its runtime, NumPy and `tokenizers`, nothing else."""
 
-from keras_bert_impl import models
-from keras_bert_impl.encoders.encoder import Encoder
-from keras_bert_impl.export.row_graphs import kind_of
+from keras_bert_impl.encoders.asked import SENTENCE
 
-SENTENCE = "The cat sat on the mat."
 # How each runtime loads the model as `run`, from a dict of arrays to a dict of outputs: packages, imports, lines.
 RUNTIMES = {
     "onnx": (
@@ -31,48 +28,37 @@ run = lambda rows: signature(**rows)""",
 }
 TEXTS = f'encodings = tokenizer.encode_batch(["{SENTENCE}", "It slept."])'
 PAIRS = f'encodings = tokenizer.encode_batch([("{SENTENCE}", "It slept."), ("{SENTENCE}", "Rain fell.")])'
-# For each kind of model: the lines that encode texts, lines that change the rows, lines that print answers.
-USES = {
-    models.TextClassifier: (
-        TEXTS,
-        "",
-        """for row in outputs["probabilities"]:
-    print({label: round(float(share), 3) for label, share in zip(labels, row)})""",
-    ),
-    models.TextRegressor: (TEXTS, "", 'print(outputs["value"])'),
-    models.TokenClassifier: (
-        TEXTS,
-        "",
-        """for encoding, row in zip(encodings, outputs["logits"].argmax(-1)):
-    print([(token, labels[label]) for token, label in zip(encoding.tokens, row)])""",
-    ),
-    models.MultipleChoice: (
-        PAIRS,
-        "rows = {name: array[np.newaxis] for name, array in rows.items()}  # (texts, choices, length)",
-        'print("the likeliest ending is number", outputs["probabilities"][0].argmax())',
-    ),
-    models.QuestionAnswerer: (
-        f"""question, context = "Where did it sit?", "{SENTENCE}"
+# The lines that encode texts, by task; those of other tasks are TEXTS.
+ENCODE = {
+    "choose": PAIRS,
+    "next_sentence": PAIRS,
+    "answer": f"""question, context = "Where did it sit?", "{SENTENCE}"
 encoding = tokenizer.encode(question, context)
 encodings = [encoding, *encoding.overflowing]  # windows over a long context""",
-        "",
-        """spans = []
+    "fill_mask": 'encodings = tokenizer.encode_batch(["The capital of France is [MASK]."])',
+}
+# Lines that change the rows.
+CHANGE = {
+    "choose": "rows = {name: array[np.newaxis] for name, array in rows.items()}  # (texts, choices, length)\n",
+    "fill_mask": """places = [np.flatnonzero(row == tokenizer.token_to_id("[MASK]")) for row in rows["token_ids"]]
+rows["mask_positions"] = np.array(places, "int32")  # equally many in each text, or padded with 0
+""",
+}
+# Lines that print answers; those of other tasks print the output that the task shows.
+ANSWER = {
+    "classify": """for row in outputs["probabilities"]:
+    print({label: round(float(share), 3) for label, share in zip(labels, row)})""",
+    "label_words": """for encoding, row in zip(encodings, outputs["logits"].argmax(-1)):
+    print([(token, labels[label]) for token, label in zip(encoding.tokens, row)])""",
+    "choose": 'print("the likeliest ending is number", outputs["probabilities"][0].argmax())',
+    "answer": """spans = []
 for window, start, end in zip(encodings, outputs["start_logits"], outputs["end_logits"]):
     of_context = [place for place, text in enumerate(window.sequence_ids) if text == 1]
     spans += [(start[i] + end[j], window.offsets[i][0], window.offsets[j][1])
               for i in of_context for j in of_context if i <= j < i + 30]
 score, first, last = max(spans)
 print(context[first:last])""",
-    ),
-    models.NextSentencePredictor: (PAIRS, "", 'print(outputs["probability"])'),
-    models.MaskedLM: (
-        'encodings = tokenizer.encode_batch(["The capital of France is [MASK]."])',
-        """places = [np.flatnonzero(row == tokenizer.token_to_id("[MASK]")) for row in rows["token_ids"]]
-rows["mask_positions"] = np.array(places, "int32")  # equally many in each text, or padded with 0""",
-        'print([tokenizer.id_to_token(i) for i in (-outputs["logits"][0, 0]).argsort()[:5]])',
-    ),
-    models.TextEmbedder: (TEXTS, "", 'print(outputs["vector"].shape, outputs["vector"][:, :4])'),
-    Encoder: (TEXTS, "", 'print(outputs["mean_pooled"].shape, outputs["mean_pooled"][:, :4])'),
+    "fill_mask": 'print([tokenizer.id_to_token(i) for i in (-outputs["logits"][0, 0]).argsort()[:5]])',
 }
 PROGRAM = '''"""Runs the model of this directory: pip install {packages} tokenizers numpy."""
 
@@ -94,18 +80,6 @@ rows = {{name: np.array([getattr(one, field) for one in encodings], "int32") for
 {change}outputs = run(rows)
 {answer}
 '''
-# The inputs of `serving_default` of a SavedModel, and the output that the program prints.
-STRINGS = {
-    models.TextClassifier: ({"text": [SENTENCE]}, "probabilities"),
-    models.TextRegressor: ({"text": [SENTENCE]}, "value"),
-    models.TokenClassifier: ({"text": [SENTENCE]}, "labels"),
-    models.QuestionAnswerer: ({"question": ["Where did it sit?"], "context": [SENTENCE]}, "answer"),
-    models.MultipleChoice: ({"text": [SENTENCE], "endings": [["It slept.", "It was a dog."]]}, "class_id"),
-    models.NextSentencePredictor: ({"text": [SENTENCE], "text_pair": ["It slept."]}, "probability"),
-    models.MaskedLM: ({"text": ["The capital of France is [MASK]."]}, "tokens"),
-    models.TextEmbedder: ({"text": [SENTENCE]}, "vector"),
-    Encoder: ({"text": [SENTENCE]}, "mean_pooled"),
-}
 SAVED_MODEL_PROGRAM = '''"""Runs the SavedModel of this directory: pip install tensorflow tensorflow-text."""
 
 import pathlib
@@ -119,19 +93,19 @@ print(outputs["{output}"].numpy())
 '''
 
 
-def program(model, format_name, precision, mask="[MASK]"):
-    """The text of example.py for a model exported in a format, whose tokenizer writes masked words as `mask`."""
+def program(asked, format_name, precision, mask="[MASK]"):
+    """The text of example.py for a model that is `asked` so, exported in a format, whose tokenizer writes masked words
+    as `mask`."""
+    task = asked.task
     if format_name == "saved_model":
-        inputs, output = STRINGS[kind_of(model)]
-        arguments = ", ".join(f"{name}=tf.constant({value!r})" for name, value in inputs.items())
-        return SAVED_MODEL_PROGRAM.format(arguments=arguments, output=output)
+        arguments = ", ".join(f"{name}=tf.constant({value!r})" for name, value in asked.inputs.items())
+        return SAVED_MODEL_PROGRAM.format(arguments=arguments, output=asked.shown)
     packages, imports, load = RUNTIMES[format_name]
-    encode, change, answer = (lines.replace("[MASK]", mask) for lines in USES[kind_of(model)])
     return PROGRAM.format(
         packages=packages,
         imports=imports,
         load=load.replace('"f32"', '"bf16"') if precision == "bfloat16" else load,
-        encode=encode,
-        change=f"{change}\n" if change else "",
-        answer=answer,
+        encode=ENCODE.get(task, TEXTS).replace("[MASK]", mask),
+        change=CHANGE.get(task, "").replace("[MASK]", mask),
+        answer=ANSWER.get(task, f'print(outputs["{asked.shown}"])'),
     )

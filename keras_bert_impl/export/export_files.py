@@ -1,6 +1,6 @@
 """The files beside an exported model: what describes it, tokenizes for it and shows how to run it."""
 
-from keras_bert_impl import models, startup
+from keras_bert_impl import startup
 from keras_bert_impl.checkpoints import huggingface
 from keras_bert_impl.export import example_programs, row_graphs
 from keras_bert_impl.export.row_graphs import kind_of
@@ -27,7 +27,7 @@ def write(model, tokenizer, sequence_length, target, format_name, precision="flo
         "precision": precision,
         "sequence_length": sequence_length,
         **({"long_texts": model.long_texts} if getattr(model, "long_texts", "cut") != "cut" else {}),
-        **({"normalize": model.normalize} if isinstance(model, models.TextEmbedder) else {}),
+        **({"normalize": model.normalize} if hasattr(model, "normalize") else {}),
         **({} if takes_strings else {"inputs": row_graphs.arrays_of(model)}),
         **facts,
         "figures": figures,
@@ -37,8 +37,8 @@ def write(model, tokenizer, sequence_length, target, format_name, precision="flo
         tokenizer,
         target / "tokenizer.json",
         sequence_length,
-        masks=isinstance(model, models.MaskedLM),
-        stride=min(STRIDE, sequence_length // 4) if isinstance(model, models.QuestionAnswerer) else None,
+        masks=model.asked.task == "fill_mask",
+        stride=min(STRIDE, sequence_length // 4) if model.asked.task == "answer" else None,
     )
-    program = example_programs.program(model, format_name, precision, tokenizer.mask_texts[0])
+    program = example_programs.program(model.asked, format_name, precision, tokenizer.mask_texts[0])
     (target / "example.py").write_text(program, encoding="utf-8")

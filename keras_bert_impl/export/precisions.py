@@ -20,7 +20,6 @@ import pathlib
 
 import numpy as np
 
-from keras_bert_impl import models
 from keras_bert_impl.export.checks import require
 from keras_bert_impl.export.runtimes import saturates
 from keras_bert_impl.text.tokenizers.rows import rows_from_texts
@@ -132,9 +131,9 @@ def reduce_litert(path, precision):
 def calibration_rows(model, tokenizer, texts, sequence_length):
     """Rows of texts as the model takes them in `predict`, in batches of similar length: a list of dicts.
 
-    Of a MaskedLM, whose texts need no [MASK] here, every row predicts its second token.
+    Texts for masked words need no [MASK] here: every row predicts its second token.
     """
-    if isinstance(model, models.MultipleChoice):
+    if model.asked.task == "choose":
         rows = model.rows(texts)
         return [{name: array[place : place + 1] for name, array in rows.items()} for place in range(len(texts[0]))]
     first, second = texts if isinstance(texts, tuple) else (list(texts), None)
@@ -146,7 +145,7 @@ def calibration_rows(model, tokenizer, texts, sequence_length):
         rows = rows_from_texts(tokenizer, *columns, sequence_length=sequence_length)
         longest = rows["padding_mask"].sum(1).max()
         rows = {name: np.ascontiguousarray(array[:, :longest]) for name, array in rows.items()}
-        if isinstance(model, models.MaskedLM):
+        if model.asked.task == "fill_mask":
             rows["mask_positions"] = np.ones((len(places), 1), "int32")
         batches.append(rows)
     return batches

@@ -14,12 +14,10 @@ from keras_bert_impl.preprocessing.graphs.text_rows import question_windows
 from keras_bert_impl.preprocessing.graphs.utf8 import character_starts, readable, without_spaces
 from keras_bert_impl.text.tokenizers.rows import longest_question
 
-QUESTION = tf.TensorSpec((None,), tf.string, name="question")
-CONTEXT = tf.TensorSpec((None,), tf.string, name="context")
 NO_SCORE = float("-inf")
 
 
-def question_answerer_signatures(model, pieces_of, sequence_length, stride=128, question_length=64, longest=30, top=20):
+def question_answers(model, pieces_of, sequence_length, stride=128, question_length=64, longest=30, top=20):
     """From questions and their contexts to the best answers; the options are those of the task."""
     question_length, stride = longest_question(sequence_length, question_length), min(stride, sequence_length // 2)
     template, is_mark = pieces_of.tokenizer.template, CodePointTable(combining_marks())
@@ -62,7 +60,7 @@ def question_answerer_signatures(model, pieces_of, sequence_length, stride=128, 
             specs = {name: tf.TensorSpec([], kind) for name, kind in {**types, "null_odds": tf.float32}.items()}
             return tf.map_fn(answer_one, (question, context), fn_output_signature=specs)
 
-    return {"serving_default": (answer, [QUESTION, CONTEXT])}
+    return answer
 
 
 def ends_of_answers(context, begins, ends, is_mark):

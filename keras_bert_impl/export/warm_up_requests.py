@@ -9,13 +9,8 @@ import pathlib
 
 import tensorflow as tf
 
-from keras_bert_impl import models
-from keras_bert_impl.export.example_programs import STRINGS
-from keras_bert_impl.export.row_graphs import kind_of
-
 FILE = pathlib.PurePath("assets.extra", "tf_serving_warmup_requests")
 BATCH_SIZES = (1, 8)
-OF_TEXTS_OR_PAIRS = (models.TextClassifier, models.TextRegressor)
 
 
 def write(model, directory):
@@ -23,16 +18,10 @@ def write(model, directory):
     path = pathlib.Path(directory) / FILE
     path.parent.mkdir(exist_ok=True)
     with tf.io.TFRecordWriter(str(path)) as file:
-        for signature, inputs in requests_of(kind_of(model)).items():
+        # Not for `attention`, which a person asks for now and then.
+        for signature, inputs in model.asked.signatures.items():
             for size in BATCH_SIZES:
                 file.write(prediction_log(signature, {name: texts * size for name, texts in inputs.items()}))
-
-
-def requests_of(kind):
-    """The inputs of each signature of a kind of model, as `text_signatures` has them; not of `attention`, which a
-    person asks for now and then."""
-    pairs = {"pairs": STRINGS[models.NextSentencePredictor][0]} if kind in OF_TEXTS_OR_PAIRS else {}
-    return {"serving_default": STRINGS[kind][0], **pairs}
 
 
 def prediction_log(signature, inputs):

@@ -3,6 +3,7 @@
 import typing
 
 import numpy as np
+from keras import ops
 
 
 class Label(typing.NamedTuple):
@@ -45,6 +46,17 @@ def softmax(logits):
 def sigmoid(logits):
     """1 / (1 + exp(-logits)), float64. Raises ValueError as `finite` does."""
     return 0.5 * (1 + np.tanh(finite(logits) / 2))  # exp would overflow
+
+
+def named_classes(logits, multi_label=False):
+    """`logits`, and `probabilities` over the last axis, or with multi_label the sigmoid of each logit, as tensors of
+    their type."""
+    return {"logits": logits, "probabilities": ops.sigmoid(logits) if multi_label else ops.softmax(logits)}
+
+
+def of_length_one(vectors):
+    """Vectors (..., width), divided by their length."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
 def best(scores, count):

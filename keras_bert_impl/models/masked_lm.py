@@ -4,7 +4,9 @@ import typing
 
 import keras
 import numpy as np
+from keras import ops
 
+from keras_bert_impl.encoders.asked import Asked
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, WeightedCrossEntropy
 from keras_bert_impl.models.compile_arguments import loss_of_labelled, metrics_of_labelled
 from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
@@ -50,6 +52,7 @@ class MaskedLM(FitOnTextsMixin, PretrainedMixin, keras.Model):
 
     row_maker_class = MaskedTextRows
     preprocessor_class = MaskedLMPreprocessor
+    asked = Asked("fill_mask", {"serving_default": {"text": ["The capital of France is [MASK]."]}}, "tokens")
     head_arguments = ("seed", "enhanced_decoder")
 
     def __init__(
@@ -121,6 +124,10 @@ class MaskedLM(FitOnTextsMixin, PretrainedMixin, keras.Model):
             rows["mask_positions"][row, : len(place)] = place
         return rows
 
+    def named_outputs(self, logits, rows=None):
+        """`logits`, (batch, masks, vocabulary)."""
+        return {"logits": logits}
+
     def fill_mask(self, text, top_k=5, together=False, batch_size=32):
         """The most likely words for every `[MASK]` of a text.
 
@@ -148,10 +155,15 @@ class MaskedLM(FitOnTextsMixin, PretrainedMixin, keras.Model):
 
     def _guesses(self, logits, count):
         """The `count` most likely words of each row of logits, (masks, vocabulary)."""
-        # An embedding may have more rows than the tokenizer has words, such as a multiple of 8: these are not guessed.
-        words = keras.ops.softmax(keras.ops.convert_to_tensor(logits))[:, : self.tokenizer.vocabulary_size]
-        probabilities, ids = map(keras.ops.convert_to_numpy, keras.ops.top_k(words, count))
+        found = guesses(ops.convert_to_tensor(logits), count, self.tokenizer.vocabulary_size)
         return [
-            [FilledMask(self.tokenizer.piece_text(int(i)), int(i), float(p)) for i, p in zip(*guesses, strict=True)]
-            for guesses in zip(ids, probabilities, strict=True)
+            [FilledMask(self.tokenizer.piece_text(int(i)), int(i), float(p)) for p, i in zip(*words, strict=True)]
+            for words in zip(*map(ops.convert_to_numpy, found), strict=True)
         ]
+
+
+def guesses(logits, count, vocabulary_size):
+    """The probabilities and the ids of the `count` most likely words for masks, both (..., count), from logits
+    (..., vocabulary)."""
+    # An embedding may have more rows than the tokenizer has words, such as a multiple of 8: these are not guessed.
+    return ops.top_k(ops.softmax(logits)[..., :vocabulary_size], count)

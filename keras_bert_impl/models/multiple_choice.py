@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from keras_bert_impl.models.answers import Choice, softmax
+from keras_bert_impl.encoders.asked import SENTENCE, Asked
+from keras_bert_impl.models.answers import Choice, named_classes, softmax
 from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
@@ -36,6 +37,9 @@ class MultipleChoice(FitOnTextsMixin, PretrainedMixin, keras.Model):
 
     row_maker_class = ChoiceRows
     preprocessor_class = ChoicePreprocessor
+    asked = Asked(
+        "choose", {"serving_default": {"text": [SENTENCE], "endings": [["It slept.", "It was a dog."]]}}, "class_id"
+    )
     head_arguments = ("dropout_rate",)
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, dropout_rate=None, name="bert_multiple_choice"):
@@ -54,6 +58,10 @@ class MultipleChoice(FitOnTextsMixin, PretrainedMixin, keras.Model):
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             metrics=["accuracy"],
         )
+
+    def named_outputs(self, logits, rows=None):
+        """`logits` and `probabilities`, (batch, choices)."""
+        return named_classes(logits)
 
     def choose(self, text, endings, batch_size=32):
         """The most probable ending of a text.

@@ -1,8 +1,10 @@
 """Whether a text follows another."""
 
 import keras
+from keras import ops
 
 from keras_bert_impl import checkpoints
+from keras_bert_impl.encoders.asked import PAIR, Asked
 from keras_bert_impl.models.answers import softmax
 from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin, head_dense
@@ -25,6 +27,7 @@ class NextSentencePredictor(FitOnTextsMixin, PretrainedMixin, keras.Model):
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 
+    asked = Asked("next_sentence", {"serving_default": PAIR}, "probability")
     pair_columns = ("first_texts", "second_texts")
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, name="bert_next_sentence_predictor"):
@@ -49,6 +52,10 @@ class NextSentencePredictor(FitOnTextsMixin, PretrainedMixin, keras.Model):
                 "Pretrainer."
             )
         return super().from_pretrained(checkpoint, report=report, **arguments)
+
+    def named_outputs(self, logits, rows=None):
+        """`logits` (batch, 2), and `probability` (batch,) that the second text follows the first."""
+        return {"logits": logits, "probability": ops.softmax(logits)[:, 0]}
 
     def follows(self, first, second, batch_size=32):
         """The probability that the second text follows the first.

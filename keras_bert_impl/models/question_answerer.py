@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_bert_impl.batching import SortedBatches, predict_rows
 from keras_bert_impl.distribution import in_scope_of_model
+from keras_bert_impl.encoders.asked import SENTENCE, Asked
 from keras_bert_impl.losses import cross_entropy
 from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin, head_dense
@@ -46,6 +47,7 @@ class QuestionAnswerer(FitOnTextsMixin, PretrainedMixin, keras.Model):
 
     row_maker_class = QuestionRows
     preprocessor_class = QuestionPreprocessor
+    asked = Asked("answer", {"serving_default": {"question": ["Where did it sit?"], "context": [SENTENCE]}}, "answer")
     pair_columns = ("questions", "contexts")
     own_losses = "leave loss out, for the mean cross-entropy of the answer's start and end"
     head_arguments = ("null_threshold",)
@@ -62,6 +64,10 @@ class QuestionAnswerer(FitOnTextsMixin, PretrainedMixin, keras.Model):
         super().__init__(encoder, tokenizer, sequence_length, logits, name, tracks_encoder=False)
         self.null_threshold = null_threshold
         self.compile(optimizer=BertAdamW(5e-5), loss=span_loss)
+
+    def named_outputs(self, logits, rows=None):
+        """`start_logits` and `end_logits`, (batch, length)."""
+        return {"start_logits": logits[:, :, 0], "end_logits": logits[:, :, 1]}
 
     @in_scope_of_model
     def answer(self, question, context, top_k=1, stride=128, longest=30, n_best=20, batch_size=32):

@@ -2,8 +2,9 @@
 
 import keras
 
+from keras_bert_impl.encoders.asked import PAIR, TEXT, Asked
 from keras_bert_impl.losses import MultiLabelF1
-from keras_bert_impl.models.answers import Label, best, sigmoid, softmax
+from keras_bert_impl.models.answers import Label, best, named_classes, sigmoid, softmax
 from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
@@ -44,6 +45,7 @@ class TextClassifier(FitOnTextsMixin, ClassesMixin, keras.Model):
     """
 
     row_maker_class = ClassRows
+    asked = Asked("classify", {"serving_default": TEXT, "pairs": PAIR}, "probabilities")
     head_arguments = ("num_classes", "dropout_rate", "class_names", "multi_label", "long_texts")
 
     def __init__(
@@ -79,6 +81,10 @@ class TextClassifier(FitOnTextsMixin, ClassesMixin, keras.Model):
         else:
             loss, metric = keras.losses.SparseCategoricalCrossentropy(from_logits=True), "accuracy"
         self.compile(optimizer=BertAdamW(5e-5), loss=loss, metrics=[metric])
+
+    def named_outputs(self, logits, rows=None):
+        """`logits` and `probabilities`, (batch, num_classes)."""
+        return named_classes(logits, self.multi_label)
 
     def classify(self, texts, top_k="auto", batch_size=32, threshold=None):
         """The most probable classes of texts.

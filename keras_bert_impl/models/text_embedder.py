@@ -7,8 +7,9 @@ from keras import ops
 from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints.sentence_transformers import modes_of
 from keras_bert_impl.embedding_losses import unit_vectors
+from keras_bert_impl.encoders.asked import TEXT, Asked
 from keras_bert_impl.layers.last_token import last_token
-from keras_bert_impl.models.answers import Match, best
+from keras_bert_impl.models.answers import Match, best, of_length_one
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_has_four_layers, load_model
 from keras_bert_impl.models.text_columns import TextColumnsMixin
 from keras_bert_impl.preprocessing.column_rows import ColumnRows
@@ -21,9 +22,7 @@ class VectorRows(ColumnRows):
 
     def of_texts(self, rows, outputs):
         vectors = super().of_texts(rows, outputs)
-        if rows.windows is None or not self.head.normalize:
-            return vectors
-        return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+        return of_length_one(vectors) if rows.windows is not None and self.head.normalize else vectors
 
 
 QUERY_PROMPTS, CORPUS_PROMPTS = ("query",), ("document", "passage", "corpus")  # of `search`, the first that there is
@@ -72,6 +71,7 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
 
     row_maker_class = VectorRows
     preprocessor_class = None
+    asked = Asked("vector", {"serving_default": TEXT}, "vector")
     own_losses = "give one of keras_bert_impl.embedding_losses, such as CosineSimilarityLoss() for similarities"
     head_arguments = ("pooling", "normalize", "long_texts", "prompts", "similarity_function")
 
@@ -146,6 +146,11 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         left_out = {id(weight) for weight in self._trainable_of_pooler()}
         return [variable for variable in variables if id(variable) not in left_out]
 
+    def named_outputs(self, vectors, rows=None):
+        """`vector`, (batch, width)."""
+        # The mean of several windows' vectors is shorter than they are.
+        return {"vector": unit_vectors(vectors) if self.normalize else vectors}
+
     def embed(self, texts, batch_size=32, prompt=None):
         """The vectors of texts: (width,) for one text, (texts, width) for several, float32.
 
@@ -210,9 +215,7 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         """The vectors of a text, texts or vectors whose products are their similarity, (texts, width)."""
         vectors = texts if is_vectors(texts) else self.embed(texts, batch_size, prompt)
         vectors = np.atleast_2d(np.asarray(vectors, "float32"))
-        if self.similarity_function == "dot":
-            return vectors
-        return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+        return vectors if self.similarity_function == "dot" else of_length_one(vectors)
 
 
 def is_vectors(texts):

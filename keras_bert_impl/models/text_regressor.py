@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_bert_impl.encoders.asked import PAIR, TEXT, Asked
 from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
@@ -31,6 +32,7 @@ class TextRegressor(FitOnTextsMixin, PretrainedMixin, keras.Model):
     """
 
     row_maker_class = LongTextRows
+    asked = Asked("regress", {"serving_default": TEXT, "pairs": PAIR}, "value")
     head_arguments = ("dropout_rate", "long_texts")
     returns_numbers = True
 
@@ -50,6 +52,10 @@ class TextRegressor(FitOnTextsMixin, PretrainedMixin, keras.Model):
         self.dropout_rate = dropout.rate
         self.long_texts = checked_long_texts(long_texts)
         self.compile(optimizer=BertAdamW(5e-5), loss="mean_squared_error", metrics=["mean_absolute_error"])
+
+    def named_outputs(self, outputs, rows=None):
+        """`value`, (batch,)."""
+        return {"value": outputs[:, 0]}
 
     def label_rule(self, sizes):
         return LabelRule((len(sizes.tokens),), None, "a finite number, the value of its row")

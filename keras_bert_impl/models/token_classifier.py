@@ -2,7 +2,9 @@
 
 import keras
 
+from keras_bert_impl.encoders.asked import TEXT, Asked
 from keras_bert_impl.losses import NO_LABEL, WeightedCrossEntropy
+from keras_bert_impl.models.answers import named_classes
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
     checked_class_names,
@@ -42,6 +44,7 @@ class TokenClassifier(WordLabelsMixin, ClassesMixin, keras.Model):
             sequence_length is above its max_length.
     """
 
+    asked = Asked("label_words", {"serving_default": TEXT}, "labels")
     head_arguments = ("num_classes", "dropout_rate", "class_names")
     scores_tokens = True
 
@@ -71,3 +74,7 @@ class TokenClassifier(WordLabelsMixin, ClassesMixin, keras.Model):
             loss=WeightedCrossEntropy(ignore_class=NO_LABEL),
             metrics=metrics_of_words(self.class_names),
         )
+
+    def named_outputs(self, logits, rows=None):
+        """`logits` and `probabilities`, (batch, length, num_classes)."""
+        return named_classes(logits)

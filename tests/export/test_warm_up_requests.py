@@ -29,7 +29,7 @@ def test_requests_are_for_inputs_that_the_signatures_take(kind):
     found = text_signatures.signatures(model, WordPiece(model.tokenizer), 11)
     found.pop("attention", None)  # a person who asks for it can wait for a second
     for name, (_, specs) in found.items():
-        texts = warm_up_requests.requests_of(kind)[name]
+        texts = kind.asked.signatures[name]
         assert set(texts) == {spec.name for spec in specs}
         for spec in specs:
             assert spec.is_compatible_with(tf.constant(texts[spec.name]))

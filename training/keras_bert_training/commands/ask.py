@@ -16,10 +16,9 @@ import numpy as np
 
 from keras_bert_impl.console import say
 from keras_bert_training.commands.conversation import converse, typed_lines
-from keras_bert_training.commands.export import choose_task
+from keras_bert_training.commands.export import choose_task, model_for
 from keras_bert_training.commands.fill_mask import guesses_in_one_line
 from keras_bert_training.commands.packaged_model import with_model
-from keras_bert_training.commands.predict import ASKED
 from keras_bert_training.options.ask import AskConfig as AskConfig
 
 
@@ -28,7 +27,7 @@ def run(config):
     config = with_model(config)
     task = choose_task(config.model)
     context = context_of(config, task)
-    model = ASKED[task].kind.from_pretrained(config.model)
+    model = model_for(task, config.model)
     prompt, answer = ANSWERS[task]
     answer = functools.partial(answer, model, k=config.top_k)
     if task == "answer":

@@ -28,31 +28,10 @@ TASKS = {
     "ForPreTraining": ("fill_mask", "next_sentence", "embed"),
     "Model": ("embed", "vector"),
 }
-LOADERS = {
-    "classify": models.TextClassifier.from_pretrained,
-    "regress": models.TextRegressor.from_pretrained,
-    "label_words": models.TokenClassifier.from_pretrained,
-    "answer": models.QuestionAnswerer.from_pretrained,
-    "choose": models.MultipleChoice.from_pretrained,
-    "next_sentence": models.NextSentencePredictor.from_pretrained,
-    "fill_mask": models.MaskedLM.from_pretrained,
-    "embed": encoder_from_pretrained,
-    "vector": models.TextEmbedder.from_pretrained,
-}
+# The kind of model by its task; a new one for "embed" is an encoder.
+KINDS = {kind.asked.task: kind for kind in map(vars(models).get, models.__all__) if "asked" in vars(kind)}
+LOADERS = {**{task: kind.from_pretrained for task, kind in KINDS.items()}, "embed": encoder_from_pretrained}
 WRITERS = {"onnx": export_onnx, "openvino": export_openvino, "litert": export_litert}
-SENTENCE = "The cat sat on the mat."
-# The inputs of the example that is printed, and the output it shows.
-EXAMPLES = {
-    "classify": ({"text": [SENTENCE]}, "label"),
-    "regress": ({"text": [SENTENCE]}, "value"),
-    "label_words": ({"text": [SENTENCE]}, "labels"),
-    "answer": ({"question": ["Where did it sit?"], "context": [SENTENCE]}, "answer"),
-    "choose": ({"text": [SENTENCE], "endings": [["It slept.", "It was a dog."]]}, "class_id"),
-    "next_sentence": ({"text": [SENTENCE], "text_pair": ["It slept."]}, "probability"),
-    "fill_mask": ({"text": ["The capital of France is [MASK]."]}, "tokens"),
-    "embed": ({"text": [SENTENCE]}, "mean_pooled"),
-    "vector": ({"text": [SENTENCE]}, "vector"),
-}
 
 
 def run(config):
@@ -72,8 +51,13 @@ def run(config):
     say(f"{config.output} serves {config.model}:")
     for name, function in signatures.items():
         print_signature(name, function)
-    print_example(config.output, task, signatures["serving_default"].structured_outputs)
+    say(f"Run it: python {pathlib.Path(config.output, 'example.py')}")
     return signatures
+
+
+def model_for(task, path):
+    """The model of a checkpoint that answers about texts."""
+    return KINDS.get(task, models.TextEmbedder).from_pretrained(path)
 
 
 def calibration_of(config):
@@ -142,15 +126,3 @@ def print_signature(name, function):
     for arrow, arrays in (("in ", inputs), ("out", function.structured_outputs)):
         for key, spec in sorted(arrays.items()):
             say(f"    {arrow}  {key:<16}{spec.dtype.name:<9}{tuple(spec.shape)}")
-
-
-def print_example(directory, task, outputs):
-    """Prints four lines of Python that load the SavedModel and call it."""
-    inputs, shown = EXAMPLES[task]
-    shown = shown if shown in outputs else "labels"  # of a classifier whose texts may have several
-    arguments = ", ".join(f"{name}=tf.constant({value!r})" for name, value in inputs.items())
-    say("Call it:")
-    say("    import tensorflow as tf, tensorflow_text")
-    say(f"    serve = tf.saved_model.load({str(directory)!r}).signatures['serving_default']")
-    say(f"    outputs = serve({arguments})")
-    say(f"    print(outputs[{shown!r}].numpy())")

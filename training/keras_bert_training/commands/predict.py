@@ -14,9 +14,8 @@ import time
 import typing
 import warnings
 
-from keras_bert_impl import models
 from keras_bert_impl.text.tokenizers.rows import TextsCutWarning
-from keras_bert_training.commands.export import choose_task
+from keras_bert_training.commands.export import choose_task, model_for
 from keras_bert_training.commands.prediction_files import format_of, joined, open_output, read_rows
 from keras_bert_training.options.predict import PredictConfig as PredictConfig
 from keras_bert_training.options.rules import default_of
@@ -30,8 +29,7 @@ SECONDS_BETWEEN_NOTES = 10
 def run(config):
     """Answers all rows and returns their number."""
     task = choose_task(config.model, config.task)
-    asked = ASKED[task]
-    model = asked.kind.from_pretrained(config.model)
+    asked, model = QUESTIONS[task], model_for(task, config.model)
     bad_rows, started, count, cut = BadRows(config.bad_rows), time.monotonic(), 0, [0]
     noted, suffix = started, 1
     with open_output(config.output, config.input) as write, closed_pipe_ends():
@@ -174,24 +172,23 @@ def embed(model, rows, config):
     return [{"vector": [float(number) for number in vector]} for vector in vectors]
 
 
-class Asked(typing.NamedTuple):
-    """One kind of question: the model's class, the function that asks it, and the columns that it needs or may use; see
+class Question(typing.NamedTuple):
+    """What a task asks: the function that asks a model about rows, and the columns that it needs or may use; see
     `prediction_files.read_rows`."""
 
-    kind: type
     ask: typing.Callable
     needed: tuple = ("text",)
     optional: tuple = ()
 
 
-ASKED = {
-    "classify": Asked(models.TextClassifier, classify, optional=("pair",)),
-    "regress": Asked(models.TextRegressor, regress, optional=("pair",)),
-    "label_words": Asked(models.TokenClassifier, label_words, optional=("words",)),
-    "answer": Asked(models.QuestionAnswerer, answer, ("question", "context")),
-    "choose": Asked(models.MultipleChoice, choose, ("text", "endings")),
-    "next_sentence": Asked(models.NextSentencePredictor, next_sentence, ("text", "pair")),
-    "fill_mask": Asked(models.MaskedLM, fill_mask),
-    "embed": Asked(models.TextEmbedder, embed),
-    "vector": Asked(models.TextEmbedder, embed),
+QUESTIONS = {
+    "classify": Question(classify, optional=("pair",)),
+    "regress": Question(regress, optional=("pair",)),
+    "label_words": Question(label_words, optional=("words",)),
+    "answer": Question(answer, ("question", "context")),
+    "choose": Question(choose, ("text", "endings")),
+    "next_sentence": Question(next_sentence, ("text", "pair")),
+    "fill_mask": Question(fill_mask),
+    "embed": Question(embed),
+    "vector": Question(embed),
 }

@@ -52,7 +52,7 @@ class ErnieEncoder(FamilyEncoder):
     """The encoder of Sun et al. 2019 ("ERNIE: Enhanced Representation through Knowledge Integration"), as a functional
     model.
 
-    It differs from BERT in what it learns from: phrases and entities are masked whole, see `masking.mask_tokens`. The
+    It differs from BERT in what it learns from: phrases and entities are masked whole, see `masking.MaskingRule`. The
     published one has relu. Later versions add a learned vector of the pre-training task to the embeddings; here it is
     always that of task 0.
 

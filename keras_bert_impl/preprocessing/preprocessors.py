@@ -280,7 +280,7 @@ class QuestionPreprocessor(Preprocessor):
 class Masking:
     """Chooses tokens of rows to predict and hides most of them, anew in each call (Liu et al. 2019, section 4.1).
 
-    Args: see `text.rows.masking.mask_tokens`.
+    Args: see `text.rows.masking.MaskingRule`.
         tokenizer: of the rows.
         predictions_per_sequence: None for `masking_rate` of the row's length, rounded up.
         seed: of the masks. Call number N of an object masks as with `epoch=N`; of several parallel calls of `tf.data`

@@ -66,7 +66,7 @@ def parse_masked_examples(records, sequence_length, predictions_per_sequence):
 
 
 def parse_unmasked_examples(records, sequence_length, pad_id=0, phrases=False):
-    """Parses examples for `masking.mask_tokens`.
+    """Parses examples for `masking.MaskingRule`.
 
     Args:
         records: strings (batch,).

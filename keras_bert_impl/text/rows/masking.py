@@ -27,38 +27,15 @@ CONTEXT_OF_TOKEN = 6
 NO_PHRASES = "The rows have no phrases to mask: prepare the data with --phrases, or use another unit."
 
 
-def mask_tokens(
-    rows,
-    *,
-    vocabulary_size,
-    mask_id,
-    special_ids,
-    seed,
-    epoch,
-    predictions_per_sequence,
-    masking_rate=0.15,
-    mask_token_rate=0.8,
-    random_token_rate=0.1,
-    unit="token",
-    is_continuation=None,
-    arrays=numpy_arrays,
-):
+@dataclasses.dataclass(frozen=True)
+class MaskingRule:
     """Chooses tokens to predict and hides most of them.
 
     Args:
-        rows: dict with `token_ids` and `padding_mask`, int32 (batch, length), and `example_index`, int64 (batch,),
-            the number of each row in the dataset. The masks of a row depend only on `seed`, `epoch` and that number,
-            not on the rest of the batch. Other entries are passed through.
-        vocabulary_size: random replacements are ids below this number.
-        mask_id: id of [MASK].
-        special_ids: ids that are never chosen: [CLS], [SEP] and any other that is not text.
-        seed: integer scalar.
-        epoch: integer, or one for each row, (batch,); a tensor if it changes inside a graph.
+        tokenizer: of the rows; ids of its control tokens are never chosen.
         predictions_per_sequence: columns of the outputs, the most tokens that a row predicts. Google: 20 for length
-            128, about masking_rate * length in general.
-        masking_rate: predictions for each token of the row. BERT: 0.15.
-        mask_token_rate: share of the chosen tokens replaced by [MASK]. BERT: 0.8.
-        random_token_rate: share replaced by a random id; the others stay as they are. BERT: 0.1.
+            128. None for `masking_rate` of the row's length, rounded up.
+        seed: integer scalar.
         unit: what is chosen together. "token": single tokens, as in the paper; "whole_word": all pieces of a word, as
             Google's `do_whole_word_mask`; "span": several whole words, their number drawn from a geometric
             distribution, as in SpanBERT (Joshi et al. 2020, section 3.1), where all tokens of a span also get the same
@@ -67,61 +44,9 @@ def mask_tokens(
             from the beginning of a word on, n of them in proportion to 1 / n, somewhere in each stretch of 6n tokens,
             as in XLNet (Yang et al. 2019, section 3.1); "phrase": all tokens of a phrase, as in ERNIE (Sun et al. 2019,
             section 3.2), or of a word outside phrases.
-        is_continuation: bool (vocabulary,), whether an id goes on with a word, like a "##piece"; needed for words,
-            spans, n-grams and phrases.
-        arrays: the module of the array operations, of which the rows are arrays.
-
-    With the unit "phrase", `rows` also has `phrase_continuations`, int32 (batch, length): 1 for a token that goes on
-    with the phrase of the token before it.
-
-    Returns: `rows` with new `token_ids` and, all (batch, predictions): `mask_positions`, int32, ascending;
-        `mask_ids`, int32, the original ids; `mask_weights`, float32, 1 for a prediction. Unused columns are 0.
-    Raises: ValueError if `predictions_per_sequence` exceeds the length, or there are no phrases to mask.
-    """
-    token_ids = rows["token_ids"]
-    if unit == "phrase" and MARKS not in rows:
-        raise ValueError(NO_PHRASES)
-    check_predictions(predictions_per_sequence, token_ids.shape[1], masking_rate)
-    draws = Draws((seed, epoch, rows["example_index"]), arrays)
-    is_candidate = rows["padding_mask"] == 1
-    for special in special_ids:
-        is_candidate = is_candidate & (token_ids != special)
-    wanted = _predictions_of(rows["padding_mask"], masking_rate, arrays)
-    room = arrays.where(wanted < predictions_per_sequence, wanted, predictions_per_sequence)  # (batch, 1)
-    if unit == "token":
-        position, is_real = _choose_positions(is_candidate, room, predictions_per_sequence, draws)
-        treated_as = position
-    else:
-        goes_on = arrays.look_up(is_continuation, token_ids)
-        if unit == "phrase":
-            goes_on = goes_on | (rows[MARKS] == 1)
-        words = _words(is_candidate, goes_on, arrays)
-        is_chosen, treated_as = CHOOSE[unit](words, is_candidate, room, draws)  # both (batch, length)
-        position, is_real = _positions_of(is_chosen, predictions_per_sequence, arrays)
-        treated_as = arrays.take(treated_as, position)
-    original = arrays.take(token_ids, position)  # (batch, predictions)
-    draw = draws.uniforms(Stream.MASK_TREATMENT, treated_as)
-    # Any id, special ones included, as in Google's `vocab_words[rng.randint(0, len(vocab_words) - 1)]`.
-    random_ids = arrays.cast(draws.integers(Stream.MASK_REPLACEMENT, position, vocabulary_size), arrays.int32)
-    shown = arrays.where(draw < np.float32(mask_token_rate + random_token_rate), random_ids, original)
-    shown = arrays.where(draw < np.float32(mask_token_rate), arrays.constant(mask_id, arrays.int32), shown)
-    return {
-        **rows,
-        "token_ids": arrays.put(token_ids, position, shown, is_real),
-        "mask_positions": position,
-        "mask_ids": arrays.where(is_real, original, arrays.constant(0, arrays.int32)),
-        "mask_weights": arrays.cast(is_real, arrays.float32),
-    }
-
-
-@dataclasses.dataclass(frozen=True)
-class MaskingRule:
-    """How the tokens of rows are masked: the arguments of `mask_tokens` but for the rows and the epoch.
-
-    Args:
-        tokenizer: of the rows.
-        predictions_per_sequence: None for `masking_rate` of the row's length, rounded up.
-        seed, unit, masking_rate, mask_token_rate, random_token_rate: as of `mask_tokens`.
+        masking_rate: predictions for each token of the row. BERT: 0.15.
+        mask_token_rate: share of the chosen tokens replaced by [MASK]. BERT: 0.8.
+        random_token_rate: share replaced by a random id; the others stay as they are. BERT: 0.1.
 
     Raises: ValueError if the masking rate is no share, or the others are none that add up to at most 1.
     """
@@ -146,26 +71,63 @@ class MaskingRule:
 
     @functools.cached_property
     def is_continuation(self):
-        return None if self.unit == "token" else np.array(self.tokenizer.is_continuation)
+        """Whether an id goes on with a word, like a "##piece": bool (vocabulary,)."""
+        return np.array(self.tokenizer.is_continuation)
 
     def mask(self, rows, epoch, arrays=numpy_arrays):
-        """The rows masked; see `mask_tokens`."""
-        length = rows["token_ids"].shape[1]
-        return mask_tokens(
-            rows,
-            vocabulary_size=self.tokenizer.vocabulary_size,
-            mask_id=self.tokenizer.mask_id,
-            special_ids=self.tokenizer.control_ids,
-            seed=self.seed,
-            epoch=epoch,
-            predictions_per_sequence=self.predictions_per_sequence or math.ceil(self.masking_rate * length),
-            masking_rate=self.masking_rate,
-            mask_token_rate=self.mask_token_rate,
-            random_token_rate=self.random_token_rate,
-            unit=self.unit,
-            is_continuation=self.is_continuation,
-            arrays=arrays,
-        )
+        """The rows masked.
+
+        Args:
+            rows: dict with `token_ids` and `padding_mask`, int32 (batch, length), and `example_index`, int64 (batch,),
+                the number of each row in the dataset. The masks of a row depend only on the seed, `epoch` and that
+                number, not on the rest of the batch. With the unit "phrase" also `phrase_continuations`, int32 (batch,
+                length): 1 for a token that goes on with the phrase of the token before it. Other entries are passed
+                through.
+            epoch: integer, or one for each row, (batch,); a tensor if it changes inside a graph.
+            arrays: the module of the array operations, of which the rows are arrays.
+
+        Returns: `rows` with new `token_ids` and, all (batch, predictions): `mask_positions`, int32, ascending;
+            `mask_ids`, int32, the original ids; `mask_weights`, float32, 1 for a prediction. Unused columns are 0.
+        Raises: ValueError if `predictions_per_sequence` exceeds the length, or there are no phrases to mask.
+        """
+        token_ids = rows["token_ids"]
+        if self.unit == "phrase" and MARKS not in rows:
+            raise ValueError(NO_PHRASES)
+        columns = self.predictions_per_sequence or math.ceil(self.masking_rate * token_ids.shape[1])
+        check_predictions(columns, token_ids.shape[1], self.masking_rate)
+        draws = Draws((self.seed, epoch, rows["example_index"]), arrays)
+        is_candidate = rows["padding_mask"] == 1
+        for special in self.tokenizer.control_ids:
+            is_candidate = is_candidate & (token_ids != special)
+        wanted = _predictions_of(rows["padding_mask"], self.masking_rate, arrays)
+        room = arrays.where(wanted < columns, wanted, columns)  # (batch, 1)
+        if self.unit == "token":
+            position, is_real = _choose_positions(is_candidate, room, columns, draws)
+            treated_as = position
+        else:
+            goes_on = arrays.look_up(self.is_continuation, token_ids)
+            if self.unit == "phrase":
+                goes_on = goes_on | (rows[MARKS] == 1)
+            words = _words(is_candidate, goes_on, arrays)
+            is_chosen, treated_as = CHOOSE[self.unit](words, is_candidate, room, draws)  # both (batch, length)
+            position, is_real = _positions_of(is_chosen, columns, arrays)
+            treated_as = arrays.take(treated_as, position)
+        original = arrays.take(token_ids, position)  # (batch, predictions)
+        draw = draws.uniforms(Stream.MASK_TREATMENT, treated_as)
+        # Any id, special ones included, as in Google's `vocab_words[rng.randint(0, len(vocab_words) - 1)]`.
+        random_ids = draws.integers(Stream.MASK_REPLACEMENT, position, self.tokenizer.vocabulary_size)
+        random_ids = arrays.cast(random_ids, arrays.int32)
+        is_changed = draw < np.float32(self.mask_token_rate + self.random_token_rate)
+        shown = arrays.where(is_changed, random_ids, original)
+        mask_id = arrays.constant(self.tokenizer.mask_id, arrays.int32)
+        shown = arrays.where(draw < np.float32(self.mask_token_rate), mask_id, shown)
+        return {
+            **rows,
+            "token_ids": arrays.put(token_ids, position, shown, is_real),
+            "mask_positions": position,
+            "mask_ids": arrays.where(is_real, original, arrays.constant(0, arrays.int32)),
+            "mask_weights": arrays.cast(is_real, arrays.float32),
+        }
 
 
 def check_predictions(predictions_per_sequence, length, masking_rate):

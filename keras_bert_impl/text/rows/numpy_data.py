@@ -41,7 +41,7 @@ class TrainingBatches(keras.utils.PyDataset):
         start_step: number of batches to skip, those that a resumed run has already seen.
         static_masks: whether the files were written with static masks.
         packed: whether their rows hold several pairs.
-        masking_unit: "token", "whole_word", "span", "ngram" or "phrase", see `masking.mask_tokens`.
+        masking_unit: "token", "whole_word", "span", "ngram" or "phrase", see `masking.MaskingRule`.
         masking_rate: share of a row's tokens that are chosen to be predicted, see there.
         mask_token_rate: share of the chosen tokens that become [MASK], see there.
         random_token_rate: share of them that become a random token, see there.

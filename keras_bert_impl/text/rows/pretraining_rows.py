@@ -60,7 +60,7 @@ def write_rows(
         static_masks: masks rows now, in google-research/bert's format, instead of differently in every epoch.
         packed: puts several pairs in a row, so that hardly any position is padding; see `bin_packing`.
         masking_unit: unit of static masks: "token", "whole_word", "span", "ngram" or "phrase", see
-            `masking.mask_tokens`.
+            `masking.MaskingRule`.
         phrases: whether ids are marked as `phrases` describes.
         short_sequence_probability: share of documents cut into shorter pairs; 0.1 in Google's code.
         seed: seed of every random choice.

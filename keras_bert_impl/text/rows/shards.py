@@ -55,7 +55,7 @@ class Settings:
         pairs: next_sentence, sentence_order, full_sentences or doc_sentences.
         duplicates: how often the training text is cut into rows.
         static_masks: mask now, in google-research/bert's format.
-        masking_unit: unit of static masks, see `masking.mask_tokens`.
+        masking_unit: unit of static masks, see `masking.MaskingRule`.
         packed: put several pairs in a row.
         predictions_per_sequence: by sequence length; used for static masks.
         short_sequence_probability: share of documents cut into shorter pairs.

@@ -29,13 +29,13 @@ STEPS = {1: 256, 64: 1024}  # by the number of processes: more than a reader rea
 
 def readers():
     from keras_bert_impl.preprocessing.graphs.tf_data import read_training_data
-    from keras_bert_impl.text.rows.numpy_data import TrainingBatches
+
+    def batches(data, part):
+        return data.opened("train", repeat=True, part=part)
 
     return {
-        "tf.data": lambda data, part: data.read_with(
-            read_training_data, "train", repeat=True, part=part
-        ).as_numpy_iterator(),
-        "NumPy": lambda data, part: iter(data.read_with(TrainingBatches, "train", repeat=True, part=part)),
+        "tf.data": lambda data, part: read_training_data(batches(data, part)).as_numpy_iterator(),
+        "NumPy": lambda data, part: iter(batches(data, part)),
     }
 
 

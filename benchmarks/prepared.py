@@ -9,7 +9,6 @@ def prepared(directory, length, packed, batch_size):
     command = [sys.executable, "-m", "keras_bert_training", "prepare-data", "--output", str(directory)]
     command += ["--sequence_length", str(length), *(["--packed"] if packed else [])]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    from keras_bert_training.pretraining import PretrainConfig
-    from keras_bert_training.pretraining_data import PretrainingData
+    from keras_bert_training.pretraining import PretrainConfig, open_data
 
-    return PretrainingData(PretrainConfig(data=str(directory), output="", batch_size=batch_size))
+    return open_data(PretrainConfig(data=str(directory), output="", batch_size=batch_size))

@@ -42,7 +42,15 @@ MODULES = {
     "data": (
         "Pre-training data",
         "Rows in files and batches of them, as `keras-bert prepare-data` writes and `pretrain` reads them.",
-        ["features", "text.rows.numpy_data:TrainingBatches", "preprocessing.graphs.tf_data:read_training_data"],
+        [
+            "features",
+            "text.rows.pretraining_rows:RowFormat",
+            "text.rows.masking:MaskingRule",
+            "text.rows.masking:NextTokens",
+            "text.rows.numpy_data:RowFiles",
+            "text.rows.numpy_data:TrainingBatches",
+            "preprocessing.graphs.tf_data:read_training_data",
+        ],
     ),
     "distribution": (
         "Distribution",

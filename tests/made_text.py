@@ -7,6 +7,9 @@ from conftest import WORDS
 
 from keras_bert_impl import WordPieceTokenizer
 from keras_bert_impl.text.corpora import Document
+from keras_bert_impl.text.rows.masking import MaskingRule, NextTokens
+from keras_bert_impl.text.rows.numpy_data import RowFiles, TrainingBatches
+from keras_bert_impl.text.rows.pretraining_rows import RowFormat, write_rows
 from keras_bert_impl.text.rows.ragged import Ragged
 
 TOKENIZER = WordPieceTokenizer(WORDS)
@@ -32,6 +35,25 @@ def ragged(rows, dtype=np.int32):
     lengths = np.array([len(row) for row in rows], np.int64)
     inner = [value for row in rows for value in row]
     return Ragged(ragged(inner, dtype) if inner and isinstance(inner[0], list) else np.array(inner, dtype), lengths)
+
+
+def write(path, documents, tokenizer=TOKENIZER, number=0, **options):
+    """Writes a file of rows, with the options of its RowFormat by name."""
+    return write_rows(path, documents, tokenizer, RowFormat(**options), number=number)
+
+
+def opened(paths, tokenizer=TOKENIZER, num_examples=None, **options):
+    """The `TrainingBatches` of files, with the options of their RowFormat and of the masking by name."""
+
+    def taken(names):
+        return {name: options.pop(name) for name in names if name in options}
+
+    rows = RowFormat(**taken(("sequence_length", "predictions_per_sequence", "static_masks", "packed")))
+    rates = taken(("masking_rate", "mask_token_rate", "random_token_rate"))
+    unit, direction = options.pop("masking_unit", "token"), options.pop("direction", None)
+    masking = MaskingRule(tokenizer, rows.predictions_per_sequence, options.get("seed", 0), unit, **rates)
+    masking = NextTokens(direction) if direction else None if rows.static_masks else masking
+    return TrainingBatches(RowFiles(paths, tokenizer, rows, num_examples), masking, **options)
 
 
 def lists(rows):

@@ -16,7 +16,6 @@ from tiers import once
 from keras_bert_impl.text.rows import sentence_ids, shards
 from keras_bert_impl.text.tokenizers.vocabulary import SPECIAL_TOKENS, write_vocabulary
 from keras_bert_training import data_preparation, pretraining
-from keras_bert_training.pretraining_data import PretrainingData
 
 pytestmark = once
 
@@ -128,7 +127,7 @@ def test_a_damaged_file_is_named_and_made_anew(name, tmp_path, small_jobs, capsy
         prepare(tmp_path / "data", verify=True)
     assert str(damaged) in capsys.readouterr().out
     with pytest.raises(ValueError, match="damaged"):
-        list(PretrainingData(pretraining.PretrainConfig(str(tmp_path / "data"), "")).arrays("train"))
+        list(pretraining.open_data(pretraining.PretrainConfig(str(tmp_path / "data"), "")).arrays("train"))
     damaged.unlink()
     prepare(tmp_path / "data", **small_jobs)
     assert examples(tmp_path / "data") == whole and damaged.read_bytes() == first
@@ -276,7 +275,7 @@ def test_other_tokenizers_are_learned_written_and_read(tmp_path, text_folder, ki
     prepare(tmp_path / "data", **options)
     manifest = json.loads((tmp_path / "data" / "manifest.json").read_text())
     assert {*names, "tokenizer_config.json"} <= {file["path"] for file in manifest["files"]}
-    data = PretrainingData(pretraining.PretrainConfig(str(tmp_path / "data"), str(tmp_path / "run"), batch_size=4))
+    data = pretraining.open_data(pretraining.PretrainConfig(str(tmp_path / "data"), "", batch_size=4))
     tokenizer = data.tokenizer
     assert tokenizer.kind == kind and tokenizer.vocabulary_size == 500
     text = ""

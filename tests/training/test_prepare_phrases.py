@@ -11,7 +11,6 @@ from keras_bert_impl.text.rows.record_files import RecordReader
 from keras_bert_impl.text.rows.serialized_rows import parse_rows
 from keras_bert_impl.text.tokenizers.vocabulary import SPECIAL_TOKENS
 from keras_bert_training import data_preparation, pretraining
-from keras_bert_training.pretraining_data import PretrainingData
 
 pytestmark = once
 
@@ -61,7 +60,7 @@ def test_words_of_a_file_are_masked_whole_in_training(tmp_path, chinese):
     cut = {}
     for unit in ("phrase", "whole_word"):
         config = pretraining.PretrainConfig(str(tmp_path / "data"), "", masking_unit=unit, batch_size=8)
-        data = PretrainingData(config)
+        data = pretraining.open_data(config)
         ids_of = data.tokenizer.token_to_id
         words = [tuple(map(ids_of, word)) for word in WORDS]
         cut[unit] = chosen = 0
@@ -89,7 +88,7 @@ def test_text_without_phrases_has_none_to_mask(tmp_path, chinese):
     summary = prepare(tmp_path / "data", **chinese)
     assert "phrases" not in summary and MARKS not in rows_of(tmp_path / "data")
     with pytest.raises(ValueError, match="data holds no phrases to mask"):
-        PretrainingData(pretraining.PretrainConfig(str(tmp_path / "data"), "", masking_unit="phrase", batch_size=8))
+        pretraining.open_data(pretraining.PretrainConfig(str(tmp_path / "data"), "", masking_unit="phrase"))
 
 
 @pytest.mark.full

@@ -16,7 +16,6 @@ from keras_bert_impl.text.rows import shards
 from keras_bert_training import (
     data_preparation,
     pretraining,
-    pretraining_data,
     pretraining_plan,
     pretraining_report,
 )
@@ -42,7 +41,7 @@ def test_validation_has_rows_of_all_files_and_is_the_same_each_time(text_folder,
     options = {"vocabulary_size": 500, "sequence_length": 32, "workers": 1}
     data_preparation.run(data_preparation.PrepareConfig(str(data), str(text_folder), **options))
     config = pretraining.PretrainConfig(str(data), str(tmp_path / "run"), batch_size=2, validation_batches=3)
-    data = pretraining_data.PretrainingData(config)
+    data = pretraining.open_data(config)
     rows_of_files = [shard["examples"] for shard in data.shards if "/validation/" in shard["path"]]
     assert len(rows_of_files) > 1 and rows_of_files[0] > 6, "the first batches would all be of the first file"
     every, taken, again = (
@@ -89,7 +88,7 @@ def test_options_for_watching_may_change_and_wrong_ones_are_refused(prepared_dat
 
 
 def first_batches(directory, tmp_path):
-    data = pretraining_data.PretrainingData(pretraining.PretrainConfig(str(directory), str(tmp_path), batch_size=4))
+    data = pretraining.open_data(pretraining.PretrainConfig(str(directory), str(tmp_path), batch_size=4))
     return list(data.batches("train").take(3).as_numpy_iterator())
 
 
@@ -166,7 +165,7 @@ def test_what_the_chosen_tokens_become_belongs_to_the_family(size, asked, expect
 def test_as_many_tokens_are_masked_as_the_rate_says(packed, prepared_data):
     data = prepared_data(packed=packed, long_sequence_length=64)
     for rate, predictions in ((0.15, 5), (0.4, 13)):  # of 32 tokens, rounded up
-        found = pretraining_data.PretrainingData(
+        found = pretraining.open_data(
             pretraining.PretrainConfig(str(data), "", masking_rate=rate, batch_size=16, sequence_length=32)
         )
         assert found.predictions_per_sequence == predictions

@@ -46,7 +46,7 @@ from keras_bert_impl.text.rows.language_sampling import copies_of, language_size
 from keras_bert_impl.text.rows.local_jobs import run_jobs, worker_pool
 from keras_bert_impl.text.rows.masking import check_predictions
 from keras_bert_impl.text.rows.phrases import FILE, PhraseFinder, read_phrases
-from keras_bert_impl.text.rows.pretraining_rows import PAIRS
+from keras_bert_impl.text.rows.pretraining_rows import PAIRS, RowFormat
 from keras_bert_impl.text.rows.shards import (
     BLOCK_BYTES,
     PIECE_BYTES,
@@ -61,7 +61,6 @@ from keras_bert_impl.text.rows.shards import (
     run_files,
     shard_record,
     tokenize_piece,
-    write_record,
     write_shard,
 )
 from keras_bert_training import report
@@ -156,7 +155,7 @@ def prepare(config, what, directory, phrases, pieces, size, input_files):
     if phrases:
         (directory / FILE).write_text("".join(f"{phrase}\n" for phrase in phrases), encoding="utf-8")
 
-    settings = dataclasses.replace(settings_of(config), language_factors=tuple(languages.items()))
+    settings = settings_of(config, languages.items())
     restore_records(directory, settings)
     with jobs_runner(config, settings, pieces, size) as do:
         records = do(tokenize_piece, pieces, "tokenizing")
@@ -168,8 +167,8 @@ def prepare(config, what, directory, phrases, pieces, size, input_files):
     summary = {
         "corpus": statistics,
         "vocabulary_size": tokenizer.vocabulary_size,
-        "sequence_lengths": list(settings.sequence_lengths),
-        "predictions_per_sequence": list(settings.predictions_per_sequence),
+        "sequence_lengths": [rows.sequence_length for rows in settings.rows],
+        "predictions_per_sequence": [rows.predictions_per_sequence for rows in settings.rows],
         "examples": rows,
         "share_of_text_in_no_row": unused,
         "labels": write_sentences(config, settings, records, directory),
@@ -214,30 +213,28 @@ def write_manifest(directory, shards):
     write_json(directory / "manifest.json", {"versions": versions(), "shards": shards, "files": files})
 
 
-def settings_of(config):
+def settings_of(config, language_factors=()):
     """The settings that the jobs need."""
-    lengths = row_lengths(config)
+    names = ("pairs", "static_masks", "masking_unit", "packed", "short_sequence_probability")
+    options = {name: getattr(config, name) for name in names}
+    lengths = dict.fromkeys(filter(None, (config.sequence_length, config.long_sequence_length)))  # each once
     return Settings(
         directory=os.path.abspath(config.output),  # other processes may have another working directory
-        block_bytes=BLOCK_BYTES,
-        sequence_lengths=lengths,
-        predictions_per_sequence=tuple(
-            config.predictions_per_sequence or usual_predictions(length) for length in lengths
-        ),
-        **{
-            name: getattr(config, name)
-            for name in (
-                "pairs", "duplicates", "static_masks", "masking_unit", "packed", "short_sequence_probability",
-                "labelled_sentences", "seed",
+        rows=tuple(
+            RowFormat(
+                length,
+                config.predictions_per_sequence or usual_predictions(length),
+                phrases=bool(config.phrases),
+                **options,
             )
-        },
-        phrases=bool(config.phrases),
-    )  # fmt: skip
-
-
-def row_lengths(config):
-    """The lengths of rows to write, each once."""
-    return tuple(dict.fromkeys(filter(None, (config.sequence_length, config.long_sequence_length))))
+            for length in lengths
+        ),
+        duplicates=config.duplicates,
+        labelled_sentences=config.labelled_sentences,
+        seed=config.seed,
+        block_bytes=BLOCK_BYTES,
+        language_factors=tuple(language_factors),
+    )
 
 
 def open_pieces(config):
@@ -416,9 +413,10 @@ def jobs_runner(config, settings, pieces, size):
 def restore_records(directory, settings):
     """Marks the undamaged files of a finished run as done, so that only the others are written again."""
     if (directory / "manifest.json").is_file():
+        settings.work.mkdir(exist_ok=True)
         for shard in read_manifest(directory)[0]:
             if is_whole(directory, shard):
-                write_record(shard_record(settings, shard["path"]), shard)
+                write_json(shard_record(settings, shard["path"]), shard)
 
 
 def verify(directory):

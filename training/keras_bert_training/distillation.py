@@ -28,6 +28,7 @@ from keras_bert_impl.text.rows.shards import file_identity
 from keras_bert_training import pretraining, pretraining_model
 from keras_bert_training.options.distill import OF_DISTILLER
 from keras_bert_training.options.distill import DistillConfig as DistillConfig
+from keras_bert_training.options.pretrain import ObjectiveOptions, OptimizerOptions, RowOptions
 from keras_bert_training.pretraining_data import PretrainingData
 
 
@@ -55,7 +56,7 @@ def open_data(config, checkpoint):
             f"{checkpoint.source.path} has no masked-LM head: give --soft_target_weight 0 --masked_lm_weight 0, or a "
             "teacher that was saved with its head."
         )
-    data = PretrainingData(config)
+    data = PretrainingData(config.data, config.part(RowOptions), config.part(ObjectiveOptions), config.seed)
     if checkpoint.tokenizer is None or checkpoint.tokenizer.vocabulary != data.tokenizer.vocabulary:
         raise ValueError(
             f"{config.teacher} has another vocabulary than the data in {data.directory}: prepare the data with --vocab "
@@ -107,4 +108,5 @@ def build_distiller(config, data, jit_compile, schedule, checkpoint):
         layers = copy_layers(student, teacher)
         say(f"  the student begins with blocks {' '.join(map(str, layers))} of its teacher")
     model = Distiller(student, teacher, **{name: getattr(config, name) for name in OF_DISTILLER})
-    return pretraining_model.compiled(model, config, jit_compile, schedule)
+    options = {"jit_compile": jit_compile, "steps_per_execution": config.steps_per_execution}
+    return pretraining_model.compiled(model, config.part(OptimizerOptions), schedule, **options)

@@ -55,7 +55,7 @@ def print_examples(settings, shards):
     Returns: the numbers of rows by length and split; the shares of the text's tokens that no row holds, by length.
     """
     examples, shares = {}, {}
-    for length in settings.sequence_lengths:
+    for length in (rows.sequence_length for rows in settings.rows):
         written = [shard for shard in shards if shard["path"].split("/")[1] == str(length)]
         counts = examples[str(length)] = dict.fromkeys(SPLITS, 0)
         for shard in written:

@@ -35,6 +35,7 @@ from keras_bert_impl.encoders.resumed_fit import ResumedFit
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.startup import without_native_output
 from keras_bert_training import pretraining_report
+from keras_bert_training.options.pretrain import ModelOptions, ObjectiveOptions, OptimizerOptions, RowOptions
 from keras_bert_training.options.pretrain import PretrainConfig as PretrainConfig
 from keras_bert_training.pretraining_data import PretrainingData
 from keras_bert_training.pretraining_model import build_pretrainer, rates_of_family, schedule_of
@@ -52,8 +53,14 @@ def run(config):
 
 def open_data(config):
     """The PretrainingData of a run, masked as the family of its model is."""
-    # Permuted words are masked by the model, which needs the words, too.
-    return PretrainingData(config, config.objective != "permuted_lm", rates_of_family(config))
+    return PretrainingData(
+        config.data,
+        config.part(RowOptions),
+        config.part(ObjectiveOptions),
+        config.seed,
+        hides_words=config.objective != "permuted_lm",  # masked by the model, which needs the words, too
+        rates=rates_of_family(config.part(ModelOptions)),
+    )
 
 
 def run_with(config, open_data, build):
@@ -65,13 +72,7 @@ def run_with(config, open_data, build):
         build: function from (config, data, jit_compile, schedule) to a compiled model, as
             `pretraining_model.build_pretrainer`.
     """
-    with distribution.distributed(config):
-        return run_here(config, open_data, build)
-
-
-def run_here(config, open_data, build):
-    """`run_with`, on the devices that are set up."""
-    with Output(config.output) as output:
+    with distribution.distributed(config), Output(config.output) as output:
         directory = check_run(output.directory, config)
         if distribution.from_chief((directory / "evaluation.json").is_file()):
             if distribution.from_chief(is_elsewhere(directory, config.data)):
@@ -122,7 +123,7 @@ def train(config, data, output, build):
     config = dataclasses.replace(config, steps_per_execution=plan["steps_per_execution"])
     with without_native_output():  # it imports TensorFlow, if that is installed
         keras.utils.set_random_seed(config.seed)
-    schedule = schedule_of(config, plan["steps"])
+    schedule = schedule_of(config.part(OptimizerOptions), plan["steps"], can_move=config.max_minutes is not None)
     model = build(config, data, plan["jit_compile"], schedule)
     if config.init is not None:
         model.load_pretrained(config.init)

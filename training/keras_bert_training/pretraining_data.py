@@ -16,8 +16,9 @@ import numpy as np
 
 from keras_bert_impl import distribution
 from keras_bert_impl.features import MASKING_RATE, usual_predictions
-from keras_bert_impl.text.rows.numpy_data import TrainingBatches, check_streams
-from keras_bert_impl.text.rows.pretraining_rows import PAIRS
+from keras_bert_impl.text.rows.masking import MaskingRule, NextTokens
+from keras_bert_impl.text.rows.numpy_data import RowFiles, TrainingBatches, check_streams
+from keras_bert_impl.text.rows.pretraining_rows import PAIRS, RowFormat
 from keras_bert_impl.text.rows.record_files import DamagedRecords
 from keras_bert_impl.text.rows.remote_files import is_remote, open_file
 from keras_bert_impl.text.rows.shards import damaged_files, read_manifest, read_prepared_json
@@ -29,11 +30,11 @@ RATES = {"mask_token_rate": 0.8, "random_token_rate": 0.1}  # the paper's
 TOKENIZER_FILES = (*VOCABULARY_FILES, "tokenizer_config.json")
 
 
-def predictions_of(config, length, prepared_for):
+def predictions_of(objective, length, prepared_for):
     """The predictions of a row: as many as it was prepared for, unless direction or masking rate ask for others."""
-    if config.direction != "both":  # every token predicts its neighbour
+    if objective.direction != "both":  # every token predicts its neighbour
         return length - 1
-    return prepared_for if config.masking_rate == MASKING_RATE else usual_predictions(length, config.masking_rate)
+    return prepared_for if objective.masking_rate == MASKING_RATE else usual_predictions(length, objective.masking_rate)
 
 
 def known_languages(summary, prepared):
@@ -48,28 +49,38 @@ class PretrainingData:
     """The prepared data of a run: tokenizer, row length and batches.
 
     Args:
-        config: a PretrainConfig.
+        directory: that keras-bert prepare-data wrote, also a remote one.
+        rows: the RowOptions of the run.
+        objective: its ObjectiveOptions.
+        seed: of the order and the masks.
         hides_words: False leaves all tokens as they are, for objectives without masks.
-        rates: the rates in RATES unless the configuration gives them.
+        rates: the rates in RATES unless the objective gives them.
 
     Raises: ValueError if the data is damaged, or if words are hidden in the files already.
     """
 
-    def __init__(self, config, hides_words=True, rates=RATES):
-        self.directory = str(config.data).rstrip("/")
+    def __init__(self, directory, rows, objective, seed, hides_words=True, rates=RATES):
+        self.directory = str(directory).rstrip("/")
         summary = read_prepared_json(self.directory, "summary.json")
         prepared = read_prepared_json(self.directory, "run.json")["configuration"]
-        self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
-        self.pairs, self.static_unit = prepared["pairs"], prepared["masking_unit"]
-        self.has_pairs = self.pairs in PAIRS
-        self.masking = self._masking(config, prepared, hides_words, rates)
+        rates = self._rates(objective, prepared, hides_words, rates)
         shards, files = read_manifest(self.directory)
         # Thoroughly: with another vocabulary the ids in the rows would be meaningless.
         of_tokenizer = [file for file in files if file["path"] in TOKENIZER_FILES]
         self._refuse_damaged(of_tokenizer, thorough=True)
         self.tokenizer = self._read_tokenizer([file["path"] for file in of_tokenizer])
-        self.direction = config.direction
-        self.sequence_length, self.predictions_per_sequence = self._row_sizes(config, summary)
+        self.direction = objective.direction
+        self.sequence_length, self.predictions_per_sequence = self._row_sizes(rows, objective, summary)
+        sizes = self.sequence_length, self.predictions_per_sequence
+        self.rows = RowFormat(*sizes, prepared["pairs"], prepared["static_masks"], prepared["packed"])
+        self.packed, self.pairs, self.has_pairs = self.rows.packed, self.rows.pairs, self.rows.pairs in PAIRS
+        self.masked_unit = prepared["masking_unit"] if self.rows.static_masks else objective.masking_unit
+        if objective.direction != "both":
+            self.masking = NextTokens(objective.direction)
+        elif self.rows.static_masks:
+            self.masking = None
+        else:
+            self.masking = MaskingRule(self.tokenizer, sizes[1], seed, objective.masking_unit, **rates)
         self.num_examples = summary["examples"][str(self.sequence_length)]
         self.corpus, self.languages = summary.get("corpus", {}), known_languages(summary, prepared)
         self.shards = sorted(
@@ -81,43 +92,45 @@ class PretrainingData:
         described = json.dumps([of_tokenizer, self.shards], sort_keys=True)
         self.fingerprint = hashlib.sha256(described.encode()).hexdigest()
         of_training = self._shards_of("train")
-        check_streams(config.streams, config.batch_size, distribution.part_of_batch()[1], len(of_training))
-        tokens, rows = (sum(shard[name] for shard in of_training) for name in ("tokens", "examples"))
-        self.share_of_tokens = tokens / (rows * self.sequence_length)  # the rest is padding
-        self.batch_size, self.seed, self.streams = config.batch_size, config.seed, config.streams
-        self.validation_batches = config.validation_batches
+        check_streams(rows.streams, rows.batch_size, distribution.part_of_batch()[1], len(of_training))
+        tokens, count = (sum(shard[name] for shard in of_training) for name in ("tokens", "examples"))
+        self.share_of_tokens = tokens / (count * self.sequence_length)  # the rest is padding
+        self.batch_size, self.seed, self.streams = rows.batch_size, seed, rows.streams
+        self.validation_batches = rows.validation_batches
 
-    def _masking(self, config, prepared, hides_words, rates):
-        """The options by which rows are masked while they are read. Raises ValueError if the files forbid them."""
-        if config.masking_unit == "phrase" and not prepared.get("phrases"):
+    def _rates(self, objective, prepared, hides_words, rates):
+        """What becomes of the tokens of rows that are masked while they are read. Raises ValueError if the files forbid
+        what was asked for."""
+        if objective.masking_unit == "phrase" and not prepared.get("phrases"):
             raise ValueError(
                 f"{self.directory} holds no phrases to mask: prepare the data with --phrases, or leave masking_unit "
                 "phrase out."
             )
-        asked = {name: value for name in MASKING_OPTIONS if (value := getattr(config, name)) is not None}
-        if not self.static_masks:
+        asked = {name: value for name in MASKING_OPTIONS if (value := getattr(objective, name)) is not None}
+        if not prepared["static_masks"]:
+            asked.pop("masking_unit")
             return {**rates, **asked, **({} if hides_words else dict.fromkeys(RATES, 0.0))}
         if not hides_words:
             raise ValueError(
                 f"{self.directory} holds rows in which words are masked already: prepare the data again without "
                 "--static_masks."
             )
-        of_files = {"masking_unit": self.static_unit, "masking_rate": MASKING_RATE, **RATES}
-        usual = {name: getattr(type(config), name) for name in asked}
+        of_files = {"masking_unit": prepared["masking_unit"], "masking_rate": MASKING_RATE, **RATES}
+        usual = {name: getattr(type(objective), name) for name in asked}
         if others := [name for name, value in asked.items() if value not in (of_files[name], usual[name])]:
             raise ValueError(
-                f"{self.directory} was masked by {self.static_unit} while it was prepared: leave "
+                f"{self.directory} was masked by {of_files['masking_unit']} while it was prepared: leave "
                 f"{' and '.join(others)} out, or prepare the data without static_masks."
             )
-        return {**rates, **asked}
+        return {}
 
-    def _row_sizes(self, config, summary):
+    def _row_sizes(self, rows, objective, summary):
         """(tokens, predictions) of a row; raises ValueError if no rows of the length asked for were prepared."""
         lengths = summary["sequence_lengths"]
-        length = config.sequence_length or lengths[0]
+        length = rows.sequence_length or lengths[0]
         if length not in lengths:
             raise ValueError(f"{self.directory} holds rows of {' and '.join(map(str, lengths))} tokens, not {length}.")
-        return length, predictions_of(config, length, summary["predictions_per_sequence"][lengths.index(length)])
+        return length, predictions_of(objective, length, summary["predictions_per_sequence"][lengths.index(length)])
 
     def _read_tokenizer(self, names):
         if not is_remote(self.directory):
@@ -162,36 +175,26 @@ class PretrainingData:
 
     def batches(self, split, **options):
         """(inputs, labels) for Keras: a tf.data.Dataset on TensorFlow and from buckets, or `TrainingBatches`."""
+        found = self.opened(split, **options)
         if keras.backend.backend() != "tensorflow" and not is_remote(self.directory):
-            return self.read_with(TrainingBatches, split, **options)
+            return found
         from keras_bert_impl.preprocessing.graphs.tf_data import read_training_data
 
-        return self.read_with(read_training_data, split, **options)
+        return read_training_data(found)
 
     def arrays(self, split, **options):
         """Iterates over the same (inputs, labels) as NumPy arrays."""
         if is_remote(self.directory):
             return self.batches(split, **options).as_numpy_iterator()
-        return iter(self.read_with(TrainingBatches, split, **options))
+        return iter(self.opened(split, **options))
 
-    def read_with(self, read, split, **options):
-        """Batches of a split from `TrainingBatches` or `tf_data.read_training_data`; for `options` see the latter."""
+    def opened(self, split, **options):
+        """The `TrainingBatches` of a split; for `options` see there."""
         shards = self._shards_of(split)
-        return read(
-            [f"{self.directory}/{shard['path']}" for shard in shards],
-            self.tokenizer,
-            sequence_length=self.sequence_length,
-            predictions_per_sequence=self.predictions_per_sequence,
-            batch_size=self.batch_size,
-            seed=self.seed,
-            static_masks=self.static_masks,
-            packed=self.packed,
-            **self.masking,
-            direction=self.direction,
-            streams=self.streams,
-            num_examples=[shard["examples"] for shard in shards],
-            **{"repeat": False, **options},
-        )
+        paths = [f"{self.directory}/{shard['path']}" for shard in shards]
+        files = RowFiles(paths, self.tokenizer, self.rows, [shard["examples"] for shard in shards])
+        options = {"repeat": False, "seed": self.seed, "streams": self.streams, **options}
+        return TrainingBatches(files, self.masking, self.batch_size, **options)
 
     def validation(self):
         """The validation batches of a round: `validation_batches`, with rows from all validation files."""

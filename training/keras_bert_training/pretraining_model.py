@@ -19,6 +19,7 @@ from keras_bert_impl.optimization import (
     WarmupStableDecay,
 )
 from keras_bert_impl.user_warnings import warn_user
+from keras_bert_training.options.pretrain import ModelOptions, ObjectiveOptions, OptimizerOptions
 from keras_bert_training.options.rules import default_of
 from keras_bert_training.pretraining_data import RATES
 
@@ -33,91 +34,94 @@ REPLACED_TOKENS = {ElectraConfig: RATES_OF_ELECTRA, DebertaV2Config: RATES_OF_DE
 MODEL_OPTIONS = ("num_layers", "hidden_size", "num_heads", "intermediate_size", "initializer_range")
 
 
-def schedule_of(config, steps):
-    """The learning rate schedule of a run that is planned to have this many steps."""
-    arguments = config.learning_rate, int(config.warmup_share * steps), steps
-    if config.schedule == "stable":
-        share = USUAL_DECAY_SHARE if config.decay_share is None else config.decay_share
+def schedule_of(optimizer, steps, can_move=False):
+    """The learning rate schedule of OptimizerOptions for this many steps; whether its end can move later."""
+    arguments = optimizer.learning_rate, int(optimizer.warmup_share * steps), steps
+    if optimizer.schedule == "stable":
+        share = USUAL_DECAY_SHARE if optimizer.decay_share is None else optimizer.decay_share
         return WarmupStableDecay(*arguments, max(1, int(share * steps)))
-    return (WarmupLinearDecay if config.max_minutes is None else MovableDecay)(*arguments)
+    return (MovableDecay if can_move else WarmupLinearDecay)(*arguments)
 
 
 def build_pretrainer(config, data, jit_compile, schedule):
     """A new model, compiled with this learning rate schedule."""
+    model, objective = config.part(ModelOptions), config.part(ObjectiveOptions)
     encoder = build_encoder(
-        model_config(config, data),
+        model_config(model, objective.direction, data),
         packed=data.packed,
         rematerialize=config.gradient_checkpointing,
         dtype=keras.dtype_policies.get(config.precision),
     )
-    return compiled(pretrainer_of(config, data, encoder), config, jit_compile, schedule)
+    pretrainer = pretrainer_of(model, objective, config.seed, data, encoder)
+    options = {"jit_compile": jit_compile, "steps_per_execution": config.steps_per_execution}
+    return compiled(pretrainer, config.part(OptimizerOptions), schedule, **options)
 
 
-def compiled(model, config, jit_compile, schedule):
-    """The model, compiled with the optimizer that the configuration asks for."""
-    averaged = {} if config.ema_momentum is None else {"use_ema": True, "ema_momentum": config.ema_momentum}
-    optimizer = OPTIMIZERS[config.optimizer](
+def compiled(model, options, schedule, **arguments):
+    """The model, compiled with the optimizer that the OptimizerOptions ask for."""
+    averaged = {} if options.ema_momentum is None else {"use_ema": True, "ema_momentum": options.ema_momentum}
+    optimizer = OPTIMIZERS[options.optimizer](
         schedule,
-        weight_decay=config.weight_decay,
-        beta_2=config.beta_2,
-        gradient_accumulation_steps=config.gradient_accumulation_steps,
+        weight_decay=options.weight_decay,
+        beta_2=options.beta_2,
+        gradient_accumulation_steps=options.gradient_accumulation_steps,
         **averaged,
-        **({} if config.optimizer == "lamb" else {"moments": config.moments}),
+        **({} if options.optimizer == "lamb" else {"moments": options.moments}),
     )
-    model.compile(optimizer=optimizer, jit_compile=jit_compile, steps_per_execution=config.steps_per_execution)
+    model.compile(optimizer=optimizer, **arguments)
     return model
 
 
-def rates_of_family(config):
-    """What becomes of the chosen tokens unless the configuration says so."""
-    if config.init is not None:
-        family = type(checkpoints.open_checkpoint(config.init).config)
+def rates_of_family(model):
+    """What becomes of the chosen tokens of ModelOptions unless the ObjectiveOptions say so."""
+    if model.init is not None:
+        family = type(checkpoints.open_checkpoint(model.init).config)
     else:
-        family = family_of_name(config.size)
-    learns_replaced = family is ElectraConfig or config.objective == "replaced_tokens"
+        family = family_of_name(model.size)
+    learns_replaced = family is ElectraConfig or model.objective == "replaced_tokens"
     return REPLACED_TOKENS.get(family, RATES) if learns_replaced else RATES
 
 
-def pretrainer_of(config, data, encoder):
-    """The model with the objective of the encoder's family."""
+def pretrainer_of(model, objective, seed, data, encoder):
+    """The model with the objective of the encoder's family, of ModelOptions and ObjectiveOptions."""
     family = type(encoder.config)
-    if family is ElectraConfig and config.objective == "span_boundary":
+    if family is ElectraConfig and model.objective == "span_boundary":
         raise ValueError("An ELECTRA learns to find replaced tokens: leave objective span_boundary out.")
-    if family is ElectraConfig or config.objective == "replaced_tokens":
+    if family is ElectraConfig or model.objective == "replaced_tokens":
         check_has_generator(encoder)
-        return ElectraPretrainer(encoder, data.tokenizer, config.generator_size)
-    if config.objective == "span_boundary":
-        check_spans(config, data)
+        return ElectraPretrainer(encoder, data.tokenizer, model.generator_size)
+    if model.objective == "span_boundary":
+        check_spans(data)
         if not any(path.startswith("span_boundary_head/") for path, *_ in family_of(encoder.config).head_rows):
             raise ValueError(f"The objective span_boundary is for BERT, not for {encoder.config.family}: leave it out.")
         return Pretrainer(encoder, next_sentence=False, span_boundary=True)
     return Pretrainer(
         encoder,
-        next_sentence=learns_pairs(config, encoder.config, data),
-        enhanced_decoder=config.objective == "enhanced_masked_lm",
-        permuted=permuted_options(config, data, encoder) if config.objective == "permuted_lm" else None,
+        next_sentence=learns_pairs(objective, encoder.config, data),
+        enhanced_decoder=model.objective == "enhanced_masked_lm",
+        permuted=permuted_options(objective, seed, data, encoder) if model.objective == "permuted_lm" else None,
     )
 
 
-def permuted_options(config, data, encoder):
+def permuted_options(objective, seed, data, encoder):
     """What the family's `permuted_states` takes."""
-    given = {name: getattr(config, name) for name in RATES if getattr(config, name) is not None}
-    options = {"mask_id": data.tokenizer.mask_id, "seed": config.seed, **RATES, **given}
+    given = {name: getattr(objective, name) for name in RATES if getattr(objective, name) is not None}
+    options = {"mask_id": data.tokenizer.mask_id, "seed": seed, **RATES, **given}
     return {name: options[name] for name in encoder.permuted_arguments}
 
 
-def learns_pairs(config, family, data):
+def learns_pairs(objective, family, data):
     """Whether something is learned from the two segments of the rows.
 
     Raises: ValueError if that is asked for where it is impossible, or the rows were made for something else.
     """
-    is_possible = data.has_pairs and config.direction == "both" and family.pair_tasks
-    if config.next_sentence and not is_possible:
+    is_possible = data.has_pairs and objective.direction == "both" and family.pair_tasks
+    if objective.next_sentence and not is_possible:
         raise ValueError(
-            f"A {family.family} of the direction {config.direction} learns nothing about next sentences from the "
+            f"A {family.family} of the direction {objective.direction} learns nothing about next sentences from the "
             f"rows in {data.directory}, which were made with --pairs {data.pairs}: leave next_sentence out."
         )
-    if config.next_sentence is False or not is_possible:
+    if objective.next_sentence is False or not is_possible:
         return False
     if data.pairs not in family.pair_tasks:
         raise ValueError(
@@ -128,61 +132,61 @@ def learns_pairs(config, family, data):
     return True
 
 
-def check_spans(config, data):
+def check_spans(data):
     """Raises ValueError unless the rows are single sequences with masked spans (Joshi et al. 2020, section 3)."""
-    unit = data.static_unit if data.static_masks else config.masking_unit
-    if data.has_pairs or unit != "span":
+    if data.has_pairs or data.masked_unit != "span":
         raise ValueError(
             f"span_boundary needs masked spans in single sequences, but {data.directory} has --pairs {data.pairs}, and "
-            f"masking_unit is {unit}: prepare the data with --pairs doc_sentences, and give --masking_unit span."
+            f"masking_unit is {data.masked_unit}: prepare the data with --pairs doc_sentences, and give --masking_unit "
+            "span."
         )
 
 
-def check_size(config, shape, found):
+def check_size(model, shape, found):
     """Raises ValueError if another size than that of the checkpoint `init` was asked for. Recipes name its size."""
     differs = [name for name, value in shape.items() if getattr(found, name, value) != value]
-    if config.size != default_of(config, "size"):
-        wanted = config_from_name(config.size, vocabulary_size=found.vocabulary_size, pad_id=found.pad_id, **shape)
+    if model.size != default_of(model, "size"):
+        wanted = config_from_name(model.size, vocabulary_size=found.vocabulary_size, pad_id=found.pad_id, **shape)
         if (type(wanted), wanted.num_layers, wanted.hidden_size) != (type(found), found.num_layers, found.hidden_size):
             differs.append("size")
     if differs:
         raise ValueError(
-            f"The checkpoint {config.init} determines the model, a {found.family} of {found.num_layers} layers of "
+            f"The checkpoint {model.init} determines the model, a {found.family} of {found.num_layers} layers of "
             f"width {found.hidden_size}: leave out {', '.join(differs)}."
         )
 
 
-def model_config(config, data):
+def model_config(model, direction, data):
     """The configuration of the encoder: that of `size` with the changes asked for, or that of the checkpoint `init`."""
-    dropout = {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
-    shape = {name: getattr(config, name) for name in MODEL_OPTIONS if getattr(config, name) is not None}
-    if config.init is None:
+    dropout = {"hidden_dropout_rate": model.dropout_rate, "attention_dropout_rate": model.dropout_rate}
+    shape = {name: getattr(model, name) for name in MODEL_OPTIONS if getattr(model, name) is not None}
+    if model.init is None:
         # RoBERTa counts positions from the id of its padding token.
         of_data = {"vocabulary_size": data.tokenizer.vocabulary_size, "pad_id": data.tokenizer.pad_id}
-        if hasattr(family_of_name(config.size), "sep_id"):  # a Longformer finds the texts of a row by it
+        if hasattr(family_of_name(model.size), "sep_id"):  # a Longformer finds the texts of a row by it
             of_data["sep_id"] = data.tokenizer.sep_id
-        found = config_from_name(config.size, **of_data, **dropout, **shape)
-        if config.direction == "both":
+        found = config_from_name(model.size, **of_data, **dropout, **shape)
+        if direction == "both":
             return found
-        return dataclasses.replace(found, direction=config.direction)
-    checkpoint = checkpoints.open_checkpoint(config.init)
-    check_size(config, shape, checkpoint.config)
+        return dataclasses.replace(found, direction=direction)
+    checkpoint = checkpoints.open_checkpoint(model.init)
+    check_size(model, shape, checkpoint.config)
     if checkpoint.tokenizer is not None and checkpoint.tokenizer.vocabulary != data.tokenizer.vocabulary:
         raise ValueError(
-            f"{config.init} has another vocabulary than the data in {data.directory}: prepare the data with --vocab "
-            f"{config.init} and --tokenizer {checkpoint.tokenizer.kind}."
+            f"{model.init} has another vocabulary than the data in {data.directory}: prepare the data with --vocab "
+            f"{model.init} and --tokenizer {checkpoint.tokenizer.kind}."
         )
     found = getattr(checkpoint.config, "direction", "both")
-    if found != config.direction:
-        raise ValueError(f"The checkpoint {config.init} has the direction {found}, not {config.direction}.")
-    if config.objective == "masked_lm" and checkpoint.arguments_of(MaskedLM).get("enhanced_decoder"):
+    if found != direction:
+        raise ValueError(f"The checkpoint {model.init} has the direction {found}, not {direction}.")
+    if model.objective == "masked_lm" and checkpoint.arguments_of(MaskedLM).get("enhanced_decoder"):
         warn_user(
-            f"{config.init} predicts words by an enhanced mask decoder, which --objective masked_lm leaves out: its "
+            f"{model.init} predicts words by an enhanced mask decoder, which --objective masked_lm leaves out: its "
             "head gets other states than it learnt from. --objective enhanced_masked_lm goes on with it."
         )
     if settings := checkpoint.read_pooling():
         warn_user(
-            f"{config.init} is an embedder of sentences ({', '.join(f'{name} {one}' for name, one in settings.items())}"
+            f"{model.init} is an embedder of sentences ({', '.join(f'{name} {one}' for name, one in settings.items())}"
             "). The encoder goes on from it and keeps none of these settings: give them to TextEmbedder again."
         )
     return dataclasses.replace(checkpoint.config, **dropout)

@@ -11,6 +11,7 @@ from keras_bert_impl import distribution
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import hardware
 from keras_bert_impl.json_files import write_json
+from keras_bert_training.options.pretrain import OptimizerOptions
 from keras_bert_training.pretraining_model import schedule_of
 
 WORTH_MEASURING = 1000  # steps; fewer are over before it is known whether compiling them is faster
@@ -105,7 +106,8 @@ def jit_choices(jit_compile):
 def measure_step(config, data, build, jit_compile, steps=40):
     """Mean seconds of a training step within `fit`, measured with a model that is discarded afterwards."""
     config = dataclasses.replace(config, steps_per_execution=1)
-    model = build(config, data, jit_compile, schedule_of(config, 1000))
+    schedule = schedule_of(config.part(OptimizerOptions), 1000, can_move=config.max_minutes is not None)
+    model = build(config, data, jit_compile, schedule)
     clock = StepClock()
     model.fit(data.for_fit("train", repeat=True), steps_per_epoch=steps, verbose=0, shuffle=False, callbacks=[clock])
     # The first steps compile. Measured up to the end of training, when all results are computed: JAX starts the next

@@ -3,6 +3,7 @@
 import contextlib
 
 from keras_bert_impl.quiet_tensorflow import tf
+from keras_bert_impl.text.rows.numpy_arrays import TOO_LONG
 
 int32, int64, uint64, float32, float64 = tf.int32, tf.int64, tf.uint64, tf.float32, tf.float64
 where, round_half_to_even, cast, shape, spread = tf.where, tf.round, tf.cast, tf.shape, tf.broadcast_to
@@ -15,6 +16,19 @@ def constant(value, dtype):
 
 def arange(count):
     return tf.range(count, dtype=tf.int32)
+
+
+def lengths_of(rows):
+    return tf.cast(rows.row_lengths(), tf.int32)[:, tf.newaxis]
+
+
+def padded(rows, columns, fill=0):
+    tf.debugging.assert_less_equal(rows.row_lengths(), tf.cast(columns, tf.int64), message=TOO_LONG.format(columns))
+    return tf.cast(rows.to_tensor(fill, shape=(None, columns)), tf.int32)
+
+
+def check_equal(one, other, message):
+    tf.debugging.assert_equal(one, other, message=message)
 
 
 def shift_right(bits, count):

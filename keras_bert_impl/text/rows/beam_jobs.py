@@ -9,8 +9,8 @@ import importlib.metadata
 import platform
 import shlex
 
+from keras_bert_impl.json_files import read_json_if_there
 from keras_bert_impl.text.rows.beam_storage import download_results, run_in_storage
-from keras_bert_impl.text.rows.shards import read_record
 
 # Their versions decide what the files hold: the sentences, their tokens and the random numbers.
 PACKAGES = ("keras_bert_impl", "keras", "numpy", "sentencex", "tensorflow", "tensorflow-text")
@@ -99,8 +99,8 @@ def installed_versions():
 
 def read_records(settings, jobs):
     """The records of jobs that have been done. Raises FileNotFoundError if this process does not see one."""
-    records = [read_record(job.record_path(settings)) for job in jobs]
-    missing = records.count(None)
+    records = [read_json_if_there(job.record_path(settings)) for job in jobs]
+    missing = records.count({})
     if missing:
         raise FileNotFoundError(
             f"The pipeline has ended, but {settings.work} has no record of {missing} of its {len(jobs)} jobs: every "

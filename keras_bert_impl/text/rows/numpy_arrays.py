@@ -7,6 +7,7 @@ import numpy as np
 
 int32, int64, uint64, float32, float64 = np.int32, np.int64, np.uint64, np.float32, np.float64
 where, round_half_to_even = np.where, np.rint
+TOO_LONG = "A row has more values than {}: read the rows with the sequence_length that they were written with."
 
 
 def wrapping():
@@ -29,6 +30,29 @@ def shape(array):
 def arange(count):
     """0, 1, 2, ..., int32 (count,)."""
     return np.arange(count, dtype=np.int32)
+
+
+def lengths_of(rows):
+    """The number of values of each row of a `Ragged`, or in TensorFlow of a RaggedTensor: int32 (rows, 1)."""
+    return rows.lengths[:, np.newaxis].astype(np.int32)
+
+
+def padded(rows, columns, fill=0):
+    """The values of such rows, and `fill` behind them: int32 (rows, columns).
+
+    Raises: ValueError if a row is longer.
+    """
+    if rows.lengths.max(initial=0) > columns:
+        raise ValueError(TOO_LONG.format(columns))
+    array = np.full((len(rows.lengths), columns), fill, np.int32)
+    array[np.arange(columns) < rows.lengths[:, np.newaxis]] = rows.values
+    return array
+
+
+def check_equal(one, other, message):
+    """Raises ValueError with this message if two arrays differ."""
+    if not np.array_equal(one, other):
+        raise ValueError(message)
 
 
 def spread(array, shape):

@@ -8,20 +8,38 @@ import concurrent.futures
 import contextlib
 import itertools
 import sys
+import typing
 
 import keras
 import numpy as np
 
 from keras_bert_impl import features
-from keras_bert_impl.text.rows import numpy_parsing
-from keras_bert_impl.text.rows.masking import MaskingRule
-from keras_bert_impl.text.rows.next_tokens import predict_next_tokens
+from keras_bert_impl.text.rows import numpy_arrays
+from keras_bert_impl.text.rows.numpy_parsing import features_in, padded_rows, widths_of
 from keras_bert_impl.text.rows.numpy_shuffling import OPEN_FILES, WINDOW, plan_reading, shuffled_windows
+from keras_bert_impl.text.rows.pretraining_rows import RowFormat
 from keras_bert_impl.text.rows.record_files import DamagedRecords, RecordReader, count_records
 from keras_bert_impl.text.rows.serialized_rows import parse_rows
 
 # NumPy needs about a thousand rows at once to be fast, and no more, so that they stay in the processor's cache.
 ROWS_AT_ONCE = 1024
+
+
+class RowFiles(typing.NamedTuple):
+    """Files of `write_rows`.
+
+    Fields:
+        paths: list of files.
+        tokenizer: the Tokenizer that they were written with.
+        rows: the RowFormat that they were written with. For rows that are masked when they are read, only its length
+            matters, and whether they are packed.
+        num_examples: list, the number of examples in each file; None counts them.
+    """
+
+    paths: list
+    tokenizer: typing.Any
+    rows: RowFormat
+    num_examples: list | None = None
 
 
 class TrainingBatches(keras.utils.PyDataset):
@@ -32,21 +50,11 @@ class TrainingBatches(keras.utils.PyDataset):
     `PRETRAINING_LABELS`, or their PACKED_ versions.
 
     Args:
-        paths: files of `write_rows`.
-        tokenizer: the Tokenizer they were written with.
-        sequence_length: as written.
-        predictions_per_sequence: as written; any number for dynamic masks.
+        files: a `RowFiles`.
+        masking: a `MaskingRule`, or a `NextTokens`, which masks nothing; None for files with static masks.
         batch_size: rows of a batch; with `repeat`, a last, smaller batch is dropped.
-        seed: seed of the order and the masks.
+        seed: seed of the order.
         start_step: number of batches to skip, those that a resumed run has already seen.
-        static_masks: whether the files were written with static masks.
-        packed: whether their rows hold several pairs.
-        masking_unit: "token", "whole_word", "span", "ngram" or "phrase", see `masking.MaskingRule`.
-        masking_rate: share of a row's tokens that are chosen to be predicted, see there.
-        mask_token_rate: share of the chosen tokens that become [MASK], see there.
-        random_token_rate: share of them that become a random token, see there.
-        direction: "both" masks tokens; "left_to_right" and "right_to_left" mask none, and every token predicts the next
-            one in this direction, see `next_tokens`.
         repeat: True gives epochs without end, each in its own order, see `shuffling`; False one epoch in file order.
         whole_batches: drop a last, smaller batch even without `repeat`, so that devices can share each batch evenly.
         part: (number, number of parts): the part of each batch to read, for one of several processes; needs whole
@@ -54,52 +62,41 @@ class TrainingBatches(keras.utils.PyDataset):
         streams: with `repeat`, the files are divided among this many streams, each shuffled by itself, and a batch
             takes equally many rows from each. A part of the batch then reads only its own streams, and any number of
             parts that divides `streams` gives the same batches.
-        num_examples: list, the number of examples in each file; None counts them.
         most_rows: without `repeat`, the most rows to read, from each file in proportion to its size; None reads all.
 
     Raises: ValueError if there are too few examples for a whole batch, if a batch cannot be divided evenly, if
-        there are more streams than files, or for rows with static masks in one direction.
+        there are more streams than files, or if rows would be masked twice.
     """
 
     def __init__(
         self,
-        paths,
-        tokenizer,
-        *,
-        sequence_length,
-        predictions_per_sequence,
+        files,
+        masking,
         batch_size,
+        *,
         seed=0,
         start_step=0,
-        static_masks=False,
-        packed=False,
-        masking_unit="token",
-        masking_rate=0.15,
-        mask_token_rate=0.8,
-        random_token_rate=0.1,
-        direction="both",
         repeat=True,
         whole_batches=False,
         part=(0, 1),
         streams=1,
-        num_examples=None,
         most_rows=None,
     ):
         super().__init__()
-        self.paths, self.batch_size = [str(path) for path in paths], batch_size
-        self.seed, self.start_step = seed, start_step
-        self.static_masks, self.packed, self.repeat, self.part = static_masks, packed, repeat, part
-        self.sequence_length, self.predictions_per_sequence = sequence_length, predictions_per_sequence
-        self.tokenizer, self.streams = tokenizer, streams if repeat else 1
-        self.masking = MaskingRule(
-            tokenizer, predictions_per_sequence, seed, masking_unit, masking_rate, mask_token_rate, random_token_rate
-        )
-        check_direction(direction, static_masks)
-        self.direction = direction
+        self.paths, self.tokenizer, self.rows, counts = files
+        self.paths, self.masking, self.batch_size = list(map(str, self.paths)), masking, batch_size
+        self.seed, self.start_step, self.repeat, self.part = seed, start_step, repeat, part
+        self.streams = streams if repeat else 1
+        if self.rows.static_masks and masking is not None:
+            raise ValueError(
+                "These rows were masked while they were prepared, and are read with masking None: for a direction, "
+                "prepare the data without static_masks."
+            )
+        self.features = widths_of(self.rows, getattr(masking, "unit", None) == "phrase")
         self.whole_batches = whole_batches or repeat
         check_parts(part[1], batch_size, self.whole_batches)
         check_streams(self.streams, batch_size, part[1], len(self.paths))
-        counts = num_examples or [count_records(path) for path in self.paths]
+        counts = counts or [count_records(path) for path in self.paths]
         self.counts = counts if repeat else shares(counts, most_rows)
         for number in range(self.streams):
             of_stream = sum(self.counts[number :: self.streams])
@@ -133,21 +130,28 @@ class TrainingBatches(keras.utils.PyDataset):
         sizes = [len(records) for records, _ in block]
         columns = parse_rows([record for records, _ in block for record in records])
         epochs = np.concatenate([np.broadcast_to(epoch, size) for (_, epoch), size in zip(block, sizes, strict=True)])
-        if self.static_masks:
-            rows = numpy_parsing.masked_rows(columns, self.sequence_length, self.predictions_per_sequence)
-        else:
-            parse = numpy_parsing.packed_rows if self.packed else numpy_parsing.unmasked_rows
-            rows = parse(columns, self.sequence_length, self.tokenizer.pad_id, self.masking.unit == "phrase")
-            rows = self.tokenizer.template.with_cls_segments(rows, self.tokenizer.cls_id, np.where)
-            if self.direction == "both":
-                rows = self.masking.mask(rows, epochs)
-            else:
-                rows = predict_next_tokens(rows, self.direction)
-        arrays, ends = inputs_and_labels(rows, self.packed), np.cumsum(sizes)
+        arrays, ends = self.inputs_and_labels(features_in(columns, self.features), epochs), np.cumsum(sizes)
         return [
             tuple({name: array[end - size : end] for name, array in each.items()} for each in arrays)
             for end, size in zip(ends.tolist(), sizes, strict=True)
         ]
+
+    def inputs_and_labels(self, columns, epoch, arrays=numpy_arrays):
+        """The arrays that the model reads, and those that it is compared with: two dicts, see `features`.
+
+        Args:
+            columns: the features of rows, see `padded_rows`.
+            epoch: integer, or one for each row, (batch,).
+            arrays: the module of the array operations, of which the columns are arrays.
+        """
+        rows = padded_rows(columns, self.rows.sequence_length, self.tokenizer, arrays)
+        if self.masking is not None:
+            rows = self.masking.mask(rows, epoch, arrays)
+        if self.rows.packed:
+            inputs, labels = features.PACKED_PRETRAINING_INPUTS, features.PACKED_PRETRAINING_LABELS
+        else:
+            inputs, labels = features.PRETRAINING_INPUTS, features.PRETRAINING_LABELS
+        return {name: rows[name] for name in inputs}, {name: rows[name] for name in labels}
 
     def _blocks(self, batches):
         """Lists of batches with about ROWS_AT_ONCE rows."""
@@ -175,18 +179,26 @@ class TrainingBatches(keras.utils.PyDataset):
 
     def _repeated(self, step):
         """Endless batches of (records of the part, their epoch or epochs), from number `step` on."""
-        number, parts = self.part
         if self.streams == 1:
             return ((self._cut(records), epoch) for records, epoch in self._stream(0, step))
-        own = range(number * self.streams // parts, (number + 1) * self.streams // parts)
-        return map(joined, zip(*(self._stream(stream, step) for stream in own), strict=True))
+        return map(joined, zip(*(self._stream(stream, step) for stream in self.own_streams()), strict=True))
+
+    def own_streams(self):
+        """The numbers of the streams that the part consists of."""
+        number, parts = self.part
+        return range(number * self.streams // parts, (number + 1) * self.streams // parts)
+
+    def stream(self, number):
+        """A stream: its files, the rows in each, those of a batch, and the limits on rows in memory and on open files,
+        which hold for all streams together."""
+        limits = {"window": -(-WINDOW // self.streams), "open_files": -(-OPEN_FILES // self.streams)}
+        own = slice(number, None, self.streams)
+        return self.paths[own], self.counts[own], self.batch_size // self.streams, limits
 
     def _stream(self, number, step):
         """Endless batches of (records of a stream, their epoch); each epoch has its own order."""
-        counts, batch_size = self.counts[number :: self.streams], self.batch_size // self.streams
-        # These limits on rows in memory and on open files hold for all streams together.
-        limits = {"window": -(-WINDOW // self.streams), "open_files": -(-OPEN_FILES // self.streams)}
-        plan = plan_reading(self.paths[number :: self.streams], counts, **limits)
+        paths, counts, batch_size, limits = self.stream(number)
+        plan = plan_reading(paths, counts, **limits)
         first, done = divmod(step, sum(counts) // batch_size)
         for epoch in itertools.count(first):
             windows = shuffled_windows(plan, self.seed, epoch, number, done * batch_size if epoch == first else 0)
@@ -224,30 +236,12 @@ def check_fills(num_examples, batch_size):
         raise ValueError(f"{num_examples} examples do not fill a batch of {batch_size}: use smaller batches.")
 
 
-def check_direction(direction, static_masks):
-    """Raises ValueError for a direction that needs the words that static masks hide."""
-    if direction != "both" and static_masks:
-        raise ValueError(
-            f"direction {direction!r} predicts the words of unmasked rows, but these were masked while they were "
-            "prepared: prepare the data without static_masks."
-        )
-
-
 def shares(num_examples, most_rows):
     """The number of rows to take from each file, in proportion to its size: `most_rows` altogether, or all."""
     if most_rows is None or most_rows >= sum(num_examples):
         return num_examples
     ends = np.cumsum(num_examples, dtype=np.int64) * most_rows // sum(num_examples)
     return np.diff(ends, prepend=0).tolist()
-
-
-def inputs_and_labels(rows, packed):
-    """The arrays of rows that the model reads, and those that it is compared with: two dicts, see `features`."""
-    if packed:
-        inputs, labels = features.PACKED_PRETRAINING_INPUTS, features.PACKED_PRETRAINING_LABELS
-    else:
-        inputs, labels = features.PRETRAINING_INPUTS, features.PRETRAINING_LABELS
-    return {name: rows[name] for name in inputs}, {name: rows[name] for name in labels}
 
 
 def rebatched(parts, batch_size, drop_remainder):

@@ -1,101 +1,120 @@
-"""Rows of the files of `example_writing`, parsed in NumPy to the arrays of `example_parsing`, byte for byte."""
+"""The features of rows in files, and the arrays that they make, in NumPy or in a tf.data graph.
 
-import numpy as np
+Rows that are masked when written have exactly the features of google-research/bert's create_pretraining_data.py, so
+either code base reads what the other wrote. Unmasked rows are the same before masking and without padding, with a
+number that determines how each epoch masks them. They have about a third of the size.
+"""
 
+from keras_bert_impl.text.rows import numpy_arrays
 from keras_bert_impl.text.rows.bin_packing import most_sequences
-from keras_bert_impl.text.rows.example_writing import GOOGLE_NAMES, PACKED_NAMES
+from keras_bert_impl.text.rows.masking import NO_PHRASES
 from keras_bert_impl.text.rows.phrases import MARKS
-from keras_bert_impl.text.rows.ragged import Ragged, padded
+
+# Our names and Google's, see `features.py`.
+GOOGLE_NAMES = {
+    "token_ids": "input_ids",
+    "padding_mask": "input_mask",
+    "segment_ids": "segment_ids",
+    "mask_positions": "masked_lm_positions",
+    "mask_ids": "masked_lm_ids",
+    "mask_weights": "masked_lm_weights",
+    "next_sentence_labels": "next_sentence_labels",
+}
+PACKED_NAMES = ("input_ids", "lengths", "first_segment_lengths", "next_sentence_labels")
 
 
-def masked_rows(columns, sequence_length, predictions_per_sequence):
-    """As `example_parsing.parse_masked_examples`, from the features that `serialized_rows.parse_rows` returns."""
-    widths = {"mask_positions": predictions_per_sequence, "mask_ids": predictions_per_sequence}
-    widths |= {"mask_weights": predictions_per_sequence, "next_sentence_labels": 1}
-    rows = {}
-    for name, google_name in GOOGLE_NAMES.items():
-        values, lengths = columns[google_name]
-        width = widths.get(name, sequence_length)
-        if (lengths != width).any():
-            raise ValueError(f"A row has {lengths[lengths != width][0]} values of {google_name}, expected {width}.")
-        rows[name] = values.reshape(-1, width).astype(np.float32 if name == "mask_weights" else np.int32)
-    return {**rows, "next_sentence_labels": rows["next_sentence_labels"][:, 0]}
+def google_features(rows):
+    """The features of rows that are masked when written, from their arrays, see `features`."""
+    return {google_name: rows[name] for name, google_name in GOOGLE_NAMES.items()}
 
 
-def unmasked_rows(columns, sequence_length, pad_id=0, phrases=False):
-    """As `example_parsing.parse_unmasked_examples`, from the features that `serialized_rows.parse_rows` returns."""
-    rows = {"token_ids": columns["input_ids"], "first_segment_length": columns["first_segment_length"].values}
-    rows |= {MARKS: columns[MARKS]} if phrases and MARKS in columns else {}
-    return {
-        **pad_rows(rows, sequence_length, pad_id),
-        "next_sentence_labels": columns["next_sentence_labels"].values.astype(np.int32),
-        "example_index": columns["example_index"].values,
-    }
+def widths_of(rows, phrases=False):
+    """The features of rows of a RowFormat and the number of values that each has: 0 for a single number, None where
+    rows differ. With `phrases` also where these go on."""
+    if rows.static_masks:
+        lengths = dict.fromkeys(("token_ids", "padding_mask", "segment_ids"), rows.sequence_length)
+        widths = {**lengths, "next_sentence_labels": 0}
+        return {feature: widths.get(name, rows.predictions_per_sequence) for name, feature in GOOGLE_NAMES.items()}
+    if rows.packed:
+        widths = {**dict.fromkeys(PACKED_NAMES), "example_index": 0}
+    else:
+        widths = {"input_ids": None, "first_segment_length": 0, "next_sentence_labels": 0, "example_index": 0}
+    return {**widths, MARKS: None} if phrases else widths
 
 
-def packed_rows(columns, sequence_length, pad_id=0, phrases=False):
-    """As `example_parsing.parse_packed_examples`, from the features that `serialized_rows.parse_rows` returns."""
-    arrays = unpack_features(*(columns[name] for name in PACKED_NAMES), sequence_length, pad_id)
-    marks = _marks(columns, sequence_length) if phrases else {}
-    return {**arrays, "example_index": columns["example_index"].values, **marks}
+def features_in(columns, widths):
+    """The features of these widths among those that `serialized_rows.parse_rows` returns: a `Ragged` where rows differ,
+    and otherwise arrays (rows,) or (rows, width)."""
+    found = {}
+    for name, width in widths.items():
+        if width is None:
+            if name == MARKS and name not in columns:
+                raise ValueError(NO_PHRASES)
+            found[name] = columns[name]
+            continue
+        values, lengths = columns[name]
+        if (lengths != max(width, 1)).any():
+            raise ValueError(f"A row has {lengths[lengths != max(width, 1)][0]} values of {name}, expected {width}.")
+        found[name] = values.reshape(-1, width) if width else values
+    return found
 
 
-def _marks(rows, sequence_length):
-    """Where phrases go on, padded with 0, in a dict; nothing if the rows have none."""
-    if MARKS not in rows:
-        return {}
-    return {MARKS: padded(rows[MARKS], sequence_length, 0, "marks").astype(np.int32)}
-
-
-def pad_rows(rows, sequence_length, pad_id):
-    """Pads rows to arrays (rows, sequence_length), as `preprocessing.graphs.rows.pad_rows` does.
+def padded_rows(features, sequence_length, tokenizer, arrays=numpy_arrays):
+    """The arrays of rows, see `features`.
 
     Args:
-        rows: dict of `token_ids`, `Ragged` (rows, tokens), `first_segment_length` (rows,), and further entries that are
-            passed through, `phrase_continuations`, `Ragged` (rows, tokens), padded with 0.
-        sequence_length: length of the padded rows.
-        pad_id: id of [PAD].
+        features: dict of the features in `widths_of`; where rows differ a `Ragged`, or in TensorFlow a RaggedTensor.
+        sequence_length: tokens of a row.
+        tokenizer: that the rows were written with.
+        arrays: the module of the array operations, of which the features are arrays.
 
-    Returns: dict of `token_ids`, `padding_mask`, `segment_ids`, int32 (rows, sequence_length), and the further entries.
-    Raises: ValueError if a row is longer.
+    Returns: dict of `token_ids`, `padding_mask`, `segment_ids`, int32 (rows, length); `next_sentence_labels`, int32
+        (rows,); rows masked when written have `mask_positions`, `mask_ids`, `mask_weights`, others `example_index`,
+        int64 (rows,), and `phrase_continuations`, int32 (rows, length), if they were read. Packed rows also have
+        `position_ids`, `sequence_ids`, int32 (rows, length), `cls_positions`, int32, and `next_sentence_weights`,
+        float32, (rows, sequences), as the labels then have.
     """
-    rows = dict(rows)
-    token_ids, first_length = rows.pop("token_ids"), rows.pop("first_segment_length")
-    position = np.arange(sequence_length)
-    is_token = position < token_ids.lengths[:, np.newaxis]  # (rows, length)
-    is_second = is_token & (position >= first_length[:, np.newaxis])
-    return {
-        "token_ids": padded(token_ids, sequence_length, pad_id, "tokens").astype(np.int32),
-        "padding_mask": is_token.astype(np.int32),
-        "segment_ids": is_second.astype(np.int32),
-        **rows,
-        **_marks(rows, sequence_length),
+    if "input_mask" in features:
+        rows = {name: features[google_name] for name, google_name in GOOGLE_NAMES.items()}
+        weights = arrays.cast(rows["mask_weights"], arrays.float32)
+        return {**{name: arrays.cast(array, arrays.int32) for name, array in rows.items()}, "mask_weights": weights}
+    place, lengths = arrays.arange(sequence_length), arrays.lengths_of(features["input_ids"])
+    token_ids = arrays.padded(features["input_ids"], sequence_length, tokenizer.pad_id)
+    is_token = place < lengths
+    if "lengths" in features:
+        packed = _packed(features, is_token, most_sequences(sequence_length), arrays)
+        within, first = packed["position_ids"], packed.pop("first_length")
+    else:
+        packed = {"next_sentence_labels": arrays.cast(features["next_sentence_labels"], arrays.int32)}
+        within, first = place, arrays.cast(features["first_segment_length"], arrays.int32)[:, None]
+    rows = {
+        "token_ids": token_ids,
+        "padding_mask": arrays.cast(is_token, arrays.int32),
+        "segment_ids": arrays.cast(is_token & (within >= first), arrays.int32),
+        "example_index": features["example_index"],
+        **packed,
     }
+    if MARKS in features:
+        arrays.check_equal(arrays.lengths_of(features[MARKS]), lengths, NO_PHRASES)
+        rows[MARKS] = arrays.padded(features[MARKS], sequence_length)
+    return tokenizer.template.with_cls_segments(rows, tokenizer.cls_id, arrays.where)
 
 
-def unpack_features(token_ids, lengths, first_lengths, next_sentence_labels, sequence_length, pad_id=0):
-    """As `example_parsing.unpack_features`, with a `Ragged` for each RaggedTensor."""
-    most = most_sequences(sequence_length)
-    total = lengths.values.sum()
-    pair_starts = np.cumsum(lengths.values) - lengths.values  # in the tokens of all rows
-    first_pairs = lengths.offsets[:-1]
-    number = np.arange(len(lengths.values)) - np.repeat(first_pairs, lengths.lengths)  # of a pair in its row, from 0
-    within = np.arange(total) - np.repeat(pair_starts, lengths.values)  # (tokens of all rows,)
-    row_starts = np.repeat(token_ids.offsets[:-1], lengths.lengths)  # (pairs of all rows,)
-
-    def of_tokens(values, fill=0):
-        return padded(Ragged(values, token_ids.lengths), sequence_length, fill, "tokens").astype(np.int32)
-
-    def of_pairs(values):
-        return padded(Ragged(values, lengths.lengths), most, 0, "pairs").astype(np.int32)
-
+def _packed(features, is_token, most, arrays):
+    """The arrays that only packed rows have, of at most `most` pairs, and `first_length`, int32 (rows, length), the
+    length of [CLS] a [SEP] in the pair that a token is in."""
+    lengths, first_lengths, labels = (arrays.padded(features[name], most) for name in PACKED_NAMES[1:])
+    is_pair = arrays.arange(most) < arrays.lengths_of(features["lengths"])  # (rows, sequences)
+    starts = arrays.where(is_pair, arrays.running_sum(lengths) - lengths, 0)
+    is_tokens = arrays.cast(is_token, arrays.int32)
+    begun = arrays.put(0 * is_tokens, starts, arrays.cast(is_pair, arrays.int32), is_pair)
+    numbers = arrays.running_sum(begun) * is_tokens  # of the pairs, from 1
+    pair = arrays.where(is_token, numbers - 1, 0)
     return {
-        "token_ids": of_tokens(token_ids.values, pad_id),
-        "padding_mask": of_tokens(np.ones(total, bool)),
-        "segment_ids": of_tokens(within >= np.repeat(first_lengths.values, lengths.values)),
-        "position_ids": of_tokens(within),
-        "sequence_ids": of_tokens(np.repeat(number + 1, lengths.values)),
-        "cls_positions": of_pairs(pair_starts - row_starts),
-        "next_sentence_labels": of_pairs(next_sentence_labels.values),
-        "next_sentence_weights": of_pairs(np.ones(len(lengths.values), bool)).astype(np.float32),
+        "position_ids": (arrays.running_sum(is_tokens) - 1 - arrays.take(starts, pair)) * is_tokens,
+        "sequence_ids": numbers,
+        "cls_positions": starts,
+        "next_sentence_labels": labels,
+        "next_sentence_weights": arrays.cast(is_pair, arrays.float32),
+        "first_length": arrays.take(first_lengths, pair),
     }

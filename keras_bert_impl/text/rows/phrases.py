@@ -92,6 +92,6 @@ class PhraseFinder:
 
 
 def with_marks_apart(rows):
-    """Rows whose `token_ids`, a `Ragged`, are marked, as rows with plain ids and the marks under the name MARKS."""
-    ids, lengths = rows["token_ids"]
-    return {**rows, "token_ids": Ragged(ids & (MARK - 1), lengths), MARKS: Ragged(ids >> MARK_BITS, lengths)}
+    """Rows whose `input_ids`, a `Ragged`, are marked, as rows with plain ids and the marks under the name MARKS."""
+    ids, lengths = rows["input_ids"]
+    return {**rows, "input_ids": Ragged(ids & (MARK - 1), lengths), MARKS: Ragged(ids >> MARK_BITS, lengths)}

@@ -5,21 +5,19 @@ documents of ids -> sentence pairs -> cut to length -> laid out as [CLS] a [SEP]
 In NumPy and without padding: each token is copied once, from the text into its row.
 """
 
+import dataclasses
+
 import numpy as np
 
 from keras_bert_impl.text.rows.bin_packing import assign_rows, most_sequences
-from keras_bert_impl.text.rows.example_writing import (
-    write_masked_examples,
-    write_packed_examples,
-    write_unmasked_examples,
-)
 from keras_bert_impl.text.rows.masking import MaskingRule
 from keras_bert_impl.text.rows.next_sentence import chunk_documents, cut_sentences
-from keras_bert_impl.text.rows.numpy_parsing import pad_rows
-from keras_bert_impl.text.rows.phrases import with_marks_apart
-from keras_bert_impl.text.rows.ragged import Ragged, places
+from keras_bert_impl.text.rows.numpy_parsing import google_features, padded_rows
+from keras_bert_impl.text.rows.phrases import MARKS, with_marks_apart
+from keras_bert_impl.text.rows.ragged import Ragged, concatenated, places, take
 from keras_bert_impl.text.rows.randomness import Stream, random_bits, random_keys, uniforms
 from keras_bert_impl.text.rows.sentence_order import order_documents, running_sentences
+from keras_bert_impl.text.rows.serialized_rows import write_examples
 from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS
 from keras_bert_impl.text.tokenizers.rows import kept_lengths
 
@@ -30,52 +28,53 @@ PAIRS = {"next_sentence": chunk_documents, "sentence_order": order_documents}
 RUNS = ("full_sentences", "doc_sentences")
 
 
-def write_rows(
-    path,
-    documents,
-    tokenizer,
-    *,
-    sequence_length,
-    predictions_per_sequence,
-    pairs="next_sentence",
-    static_masks=False,
-    packed=False,
-    masking_unit="token",
-    phrases=False,
-    short_sequence_probability=0.1,
-    seed=0,
-    number=0,
-):
+@dataclasses.dataclass(frozen=True)
+class RowFormat:
+    """What the rows of a file are.
+
+    Args:
+        sequence_length: tokens of a row, [CLS], [SEP] and padding included.
+        predictions_per_sequence: the most predictions of a row with static masks.
+        pairs: what a row holds. "next_sentence": two segments, the second one random in half of the rows (Devlin et
+            al. 2019); "sentence_order": two consecutive ones, swapped in half of the rows (Lan et al. 2020);
+            "full_sentences" and "doc_sentences": as many sentences as fit, across documents or not (Liu et al. 2019).
+        static_masks: masked when written, in google-research/bert's format, instead of differently in every epoch.
+        packed: several pairs in a row, so that hardly any position is padding; see `bin_packing`.
+        masking_unit: unit of static masks, see `masking.MaskingRule`.
+        phrases: whether ids are marked as `phrases` describes.
+        short_sequence_probability: share of documents cut into shorter pairs; 0.1 in Google's code.
+    """
+
+    sequence_length: int
+    predictions_per_sequence: int
+    pairs: str = "next_sentence"
+    static_masks: bool = False
+    packed: bool = False
+    masking_unit: str = "token"
+    phrases: bool = False
+    short_sequence_probability: float = 0.1
+
+
+def write_rows(path, documents, tokenizer, rows, seed=0, number=0):
     """Turns documents into one file of pre-training examples.
 
     Args:
         path: the file; it gets its name only when it is complete.
         documents: `Ragged` (documents, sentences, tokens) of ids.
         tokenizer: the Tokenizer that produced the ids.
-        sequence_length: tokens of a row, [CLS], [SEP] and padding included.
-        predictions_per_sequence: the most predictions of a row; used for static masks.
-        pairs: what a row holds. "next_sentence": two segments, the second one random in half of the rows (Devlin et
-            al. 2019); "sentence_order": two consecutive ones, swapped in half of the rows (Lan et al. 2020);
-            "full_sentences" and "doc_sentences": as many sentences as fit, across documents or not (Liu et al. 2019).
-        static_masks: masks rows now, in google-research/bert's format, instead of differently in every epoch.
-        packed: puts several pairs in a row, so that hardly any position is padding; see `bin_packing`.
-        masking_unit: unit of static masks: "token", "whole_word", "span", "ngram" or "phrase", see
-            `masking.MaskingRule`.
-        phrases: whether ids are marked as `phrases` describes.
-        short_sequence_probability: share of documents cut into shorter pairs; 0.1 in Google's code.
+        rows: their RowFormat.
         seed: seed of every random choice.
         number: number of the file in the dataset. The same documents give different rows with another number.
 
     Returns: (examples written, tokens in them that are not padding, tokens of the documents that no example holds).
     Raises: ValueError if there are too few documents for pairs.
     """
-    if pairs in RUNS:
-        count, rows_at = _rows_of_runs(documents, tokenizer, sequence_length, pairs == "full_sentences")
+    length = rows.sequence_length
+    if rows.pairs in RUNS:
+        count, rows_at = _rows_of_runs(documents, tokenizer, length, rows.pairs == "full_sentences")
         unused = 0
     else:
-        count, rows_at, unused = _rows_of_pairs(
-            PAIRS[pairs], documents, tokenizer, sequence_length, short_sequence_probability, seed, number
-        )
+        count, rows_at, unused = _rows_of_pairs(documents, tokenizer, rows, seed, number)
     # Shuffled, so that rows of neighbouring text are far apart, whatever the size of a reader's shuffle buffer.
     draws = uniforms(random_keys(Stream.ORDER_IN_FILE, seed, number), np.arange(count))
     order = np.argsort(draws, kind="stable")
@@ -84,43 +83,62 @@ def write_rows(
 
     def batches():
         for start in range(0, count, ROWS_AT_ONCE):
-            rows = rows_at(order[start : start + ROWS_AT_ONCE])
-            rows = with_marks_apart(rows) if phrases else rows
-            tokens.append(len(rows["token_ids"].values))
+            batch = rows_at(order[start : start + ROWS_AT_ONCE])
+            batch = with_marks_apart(batch) if rows.phrases else batch
+            tokens.append(len(batch["input_ids"].values))
             index = first_index + start
-            yield {**rows, "example_index": np.arange(index, index + len(rows["first_segment_length"]))}
+            yield {**batch, "example_index": np.arange(index, index + len(batch["first_segment_length"]))}
 
-    if packed:
-
-        def share_out(lengths):
-            shared = assign_rows(lengths, sequence_length, most_sequences(sequence_length))
-            np.random.default_rng((seed, number)).shuffle(shared)
-            return shared
-
-        written = write_packed_examples(path, batches(), share_out, first_index)
-    elif static_masks:
-        masking = MaskingRule(tokenizer, predictions_per_sequence, seed, masking_unit)
-        padded = (
-            tokenizer.template.with_cls_segments(
-                pad_rows(batch, sequence_length, tokenizer.pad_id), tokenizer.cls_id, np.where
-            )
-            for batch in batches()
-        )
-        written = write_masked_examples(path, (masking.mask(batch, 0) for batch in padded))
-    else:
-        written = write_unmasked_examples(path, batches())
-    return written, sum(tokens), unused
+    written = batches()
+    if rows.packed:
+        written = _packed(list(written), length, np.random.default_rng((seed, number)), first_index)
+    elif rows.static_masks:
+        masking = MaskingRule(tokenizer, rows.predictions_per_sequence, seed, rows.masking_unit)
+        padded = (padded_rows(batch, length, tokenizer) for batch in written)
+        written = (google_features(masking.mask(batch, 0)) for batch in padded)
+    return write_examples(path, written), sum(tokens), unused
 
 
-def _rows_of_pairs(cut, documents, tokenizer, sequence_length, short_sequence_probability, seed, number):
+def _packed(batches, length, random, first_index):
+    """Yields the features of rows of several pairs, from batches of pairs, which are without padding.
+
+    Args:
+        batches: list of dicts.
+        length: tokens of a row.
+        random: np.random.Generator, for the order of the rows.
+        first_index: `example_index` of the first row; the others count from it.
+    """
+    if not batches:
+        return
+    columns = {name: concatenated([batch[name] for batch in batches]) for name in batches[0]}
+    rows_of_pairs = assign_rows(columns["input_ids"].lengths, length, most_sequences(length))
+    random.shuffle(rows_of_pairs)
+    for start in range(0, len(rows_of_pairs), ROWS_AT_ONCE):
+        part = rows_of_pairs[start : start + ROWS_AT_ONCE]
+        pairs, counts = np.concatenate(part), np.array(list(map(len, part)))
+        tokens = take(columns["input_ids"], pairs)
+        first_pairs = np.cumsum(counts) - counts
+        lengths = np.add.reduceat(tokens.lengths, first_pairs)
+        marks = {MARKS: Ragged(take(columns[MARKS], pairs).values, lengths)} if MARKS in columns else {}
+        yield {
+            "input_ids": Ragged(tokens.values, lengths),
+            **marks,
+            "lengths": Ragged(tokens.lengths, counts),
+            "first_segment_lengths": Ragged(columns["first_segment_length"][pairs], counts),
+            "next_sentence_labels": Ragged(columns["next_sentence_labels"][pairs], counts),
+            "example_index": np.arange(first_index + start, first_index + start + len(part)),
+        }
+
+
+def _rows_of_pairs(documents, tokenizer, rows, seed, number):
     """The number of rows [CLS] a [SEP] b [SEP], a function that makes the rows with given numbers, (rows,), and the
     number of tokens that no row holds.
 
     The rows are unmasked and have `next_sentence_labels`. All at once would take many times the memory of the text.
     """
-    target_length = sequence_length - tokenizer.template.num_control(is_pair=True)
+    target_length = rows.sequence_length - tokenizer.template.num_control(is_pair=True)
     documents = cut_sentences(documents, target_length)
-    pairs = cut(documents, target_length, short_sequence_probability, seed, number)
+    pairs = PAIRS[rows.pairs](documents, target_length, rows.short_sequence_probability, seed, number)
     ranges = np.stack([pairs.first_range, pairs.second_range], axis=1)  # (pairs, 2 segments, 2)
     ranges = truncate_at_random(ranges, target_length, seed, number, np.arange(len(ranges)))
     tokens = documents.flat_values
@@ -181,7 +199,7 @@ def lay_out(tokens, ranges, cls_id, sep_id, template=BERT_ROWS):
         sep_id: id of [SEP].
         template: the RowTemplate of the tokenizer.
 
-    Returns: dict of `token_ids`, int32 `Ragged` (rows, tokens), and `first_segment_length`, int64 (rows,), the
+    Returns: dict of `input_ids`, int32 `Ragged` (rows, tokens), and `first_segment_length`, int64 (rows,), the
         length of [CLS] a [SEP], and of the whole row if the template has no second segment.
     """
     lengths = np.diff(ranges)[..., 0]  # (rows, segments)
@@ -198,7 +216,7 @@ def lay_out(tokens, ranges, cls_id, sep_id, template=BERT_ROWS):
             token_ids[starts + place] = index
     token_ids[places(segment_starts, lengths)] = tokens[places(ranges[..., 0], lengths)]
     first_length = template.first_length(lengths[:, 0], is_pair) if template.second_segment else row_lengths
-    return {"token_ids": Ragged(token_ids, row_lengths), "first_segment_length": first_length}
+    return {"input_ids": Ragged(token_ids, row_lengths), "first_segment_length": first_length}
 
 
 def _count_heads(keys, num_tosses):

@@ -46,18 +46,3 @@ def concatenated(parts):
     if not isinstance(parts[0], Ragged):
         return np.concatenate(parts)
     return Ragged(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-
-
-def padded(rows, columns, fill, what):
-    """The rows as an array (rows, columns) with `fill` behind each row.
-
-    Raises: ValueError if a row is longer; the message calls its values `what`.
-    """
-    if rows.lengths.max(initial=0) > columns:
-        raise ValueError(
-            f"A row has {rows.lengths.max()} {what}, more than {columns}: read the rows with the sequence_length they "
-            "were written with."
-        )
-    array = np.full((len(rows.lengths), columns), fill, rows.values.dtype)
-    array[np.arange(columns) < rows.lengths[:, np.newaxis]] = rows.values
-    return array

@@ -10,6 +10,7 @@ import itertools
 import numpy as np
 
 from keras_bert_impl.text.rows.ragged import Ragged, places
+from keras_bert_impl.text.rows.record_files import write_records
 
 # The fields of tensorflow.Feature.
 FLOAT_LIST, INT64_LIST = 2, 3
@@ -18,6 +19,18 @@ NO_EXAMPLE = (
     "The file holds other records than tf.train.Example messages with packed numbers, as keras-bert prepare-data and "
     "google-research/bert's create_pretraining_data.py write them."
 )
+
+
+def write_examples(path, batches):
+    """Writes one file of examples, without TensorFlow. The file gets its name only when it is complete.
+
+    Args:
+        path: the file; an existing one is replaced.
+        batches: iterable of what `serialize_rows` takes.
+
+    Returns: the number of examples written.
+    """
+    return write_records(path, (record for columns in batches for record in serialize_rows(columns)))
 
 
 def serialize_rows(columns):

@@ -22,12 +22,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert_impl.json_files import write_json
+from keras_bert_impl.json_files import read_json_if_there, write_json
 from keras_bert_impl.text.corpora import split_of
 from keras_bert_impl.text.corpora.scripts import CHARACTER_WITHOUT_SPACES
 from keras_bert_impl.text.rows import phrases
 from keras_bert_impl.text.rows.language_sampling import copies_of
-from keras_bert_impl.text.rows.pretraining_rows import write_rows
+from keras_bert_impl.text.rows.pretraining_rows import RowFormat, write_rows
 from keras_bert_impl.text.rows.ragged import Ragged
 from keras_bert_impl.text.rows.remote_files import open_file, size_of
 from keras_bert_impl.text.rows.sentence_ids import document_ids
@@ -51,35 +51,21 @@ class Settings:
 
     Args:
         directory: the directory of the run, with the vocabulary. Every process must see it at this path.
-        sequence_lengths: lengths of the rows; each length has its own files.
-        pairs: next_sentence, sentence_order, full_sentences or doc_sentences.
+        rows: the RowFormat of each length of rows; each has its own files.
         duplicates: how often the training text is cut into rows.
-        static_masks: mask now, in google-research/bert's format.
-        masking_unit: unit of static masks, see `masking.MaskingRule`.
-        packed: put several pairs in a row.
-        predictions_per_sequence: by sequence length; used for static masks.
-        short_sequence_probability: share of documents cut into shorter pairs.
         labelled_sentences: the most sentences of one source to keep for each split; 0 keeps none.
         seed: seed of every random choice.
         block_bytes: text of one token file.
-        phrases: whether the phrases of a file in the directory are marked.
         language_factors: pairs of a language and how often its training text is used, see `language_sampling`; empty
             if all text is used once.
     """
 
     directory: str
-    sequence_lengths: tuple[int, ...]
-    pairs: str
+    rows: tuple[RowFormat, ...]
     duplicates: int
-    static_masks: bool
-    masking_unit: str
-    packed: bool
-    predictions_per_sequence: tuple[int, ...]
-    short_sequence_probability: float
     labelled_sentences: int
     seed: int
     block_bytes: int
-    phrases: bool = False
     language_factors: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -132,12 +118,12 @@ def tokenize_piece(settings, piece):
     language to documents and bytes of its training text, before and after: [[documents, bytes], [documents, bytes]].
     """
     path = piece.record_path(settings)
-    record = read_record(path)
-    if record is not None and all((settings.work / block["file"]).is_file() for block in record["blocks"]):
+    record = read_json_if_there(path)
+    if record and all((settings.work / block["file"]).is_file() for block in record["blocks"]):
         return record
     with _attempt(settings) as attempt:
         record = _write_token_files(settings, piece, attempt)
-        write_record(attempt / path.name, record)
+        write_json(attempt / path.name, record)
         # The record comes last: where it is, the other files are.
         for file in sorted(attempt.iterdir(), key=lambda file: file.name == path.name):
             os.replace(file, settings.work / file.name)
@@ -198,9 +184,10 @@ def plan_shards(settings, pieces):
     for split in SPLITS:
         groups = _groups([block for piece in pieces for block in piece["blocks"]], split)
         copies = settings.duplicates if split == "train" else 1
-        for length in settings.sequence_lengths:
+        for rows in settings.rows:
             for place, files in enumerate(groups):
-                shards += [Shard(place * copies + copy, split, length, files) for copy in range(copies)]
+                numbers = range(place * copies, (place + 1) * copies)
+                shards += [Shard(number, split, rows.sequence_length, files) for number in numbers]
     return shards
 
 
@@ -208,13 +195,13 @@ def write_shard(settings, shard):
     """Writes a file of examples; returns its record: path, examples, tokens, those of the text, those of the
     text that no example holds, bytes and SHA-256."""
     path, record_path = pathlib.Path(settings.directory) / shard.path, shard.record_path(settings)
-    record = read_record(record_path)
-    if record is not None and is_whole(settings.directory, record):
+    record = read_json_if_there(record_path)
+    if record and is_whole(settings.directory, record):
         return record
     path.parent.mkdir(parents=True, exist_ok=True)
     with _attempt(settings) as attempt:
         record = {"path": shard.path, **_write_examples(settings, shard, attempt / path.name)}
-        write_record(attempt / record_path.name, record)
+        write_json(attempt / record_path.name, record)
         os.replace(attempt / path.name, path)
         os.replace(attempt / record_path.name, record_path)
     return record
@@ -222,22 +209,9 @@ def write_shard(settings, shard):
 
 def _write_examples(settings, shard, path):
     documents = read_token_files([settings.work / file for file in shard.token_files], shard.split)
-    place = settings.sequence_lengths.index(shard.sequence_length)
-    examples, tokens, unused = write_rows(
-        path,
-        documents,
-        open_tokenizer(settings.directory),
-        sequence_length=shard.sequence_length,
-        predictions_per_sequence=settings.predictions_per_sequence[place],
-        pairs=settings.pairs,
-        static_masks=settings.static_masks,
-        masking_unit=settings.masking_unit,
-        phrases=settings.phrases,
-        packed=settings.packed,
-        short_sequence_probability=settings.short_sequence_probability,
-        seed=settings.seed,
-        number=shard.number,
-    )
+    [rows] = [rows for rows in settings.rows if rows.sequence_length == shard.sequence_length]
+    tokenizer = open_tokenizer(settings.directory)
+    examples, tokens, unused = write_rows(path, documents, tokenizer, rows, settings.seed, shard.number)
     counts = {"examples": examples, "tokens": tokens, "text": len(documents.flat_values), "unused": int(unused)}
     return {**counts, **file_identity(path)}
 
@@ -347,7 +321,7 @@ class KeptSentences:
             for source, keys in sources.items():
                 self.counts[split][source] = len(keys)
                 sources[source] = smallest(keys, self.settings.labelled_sentences)
-        write_record(path, {"held_out": self.held_out, "by_source": self.by_source})
+        write_json(path, {"held_out": self.held_out, "by_source": self.by_source})
 
 
 def is_long(sentence):
@@ -412,7 +386,7 @@ def _document_ids(settings):
 
 def _marker(settings):
     """A function from the ids of documents to these ids with marks and a Counter of what was found, or None."""
-    return _marker_of(settings.directory, _written(settings.directory)) if settings.phrases else None
+    return _marker_of(settings.directory, _written(settings.directory)) if settings.rows[0].phrases else None
 
 
 def _written(directory):
@@ -436,14 +410,3 @@ def _document_ids_of(directory, written):
 def _marker_of(directory, written):
     found = phrases.read_phrases(f"{directory}/{phrases.FILE}")
     return phrases.PhraseFinder(open_tokenizer(directory), found).mark
-
-
-def read_record(path):
-    """The content of a record, or None if the job has not been done."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-
-
-def write_record(path, record):
-    """Writes a record completely or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, record)

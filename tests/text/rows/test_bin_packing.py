@@ -1,13 +1,12 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from made_text import TOKENIZER, tokens
+from made_text import TOKENIZER, opened, tokens, write
 from tiers import on, once
 
-from keras_bert_impl.preprocessing.graphs.example_parsing import unpack_features
+from keras_bert_impl.preprocessing.graphs import tensorflow_arrays
 from keras_bert_impl.text.rows.bin_packing import assign_rows, most_sequences
-from keras_bert_impl.text.rows.numpy_data import TrainingBatches
-from keras_bert_impl.text.rows.pretraining_rows import write_rows
+from keras_bert_impl.text.rows.numpy_parsing import padded_rows
 
 pytestmark = on("tensorflow")
 
@@ -36,13 +35,14 @@ def test_a_row_of_sixteen_tokens_or_more_has_a_place_for_each_sixteen():
 
 
 def test_arrays_of_a_row_by_hand():
-    arrays = unpack_features(
-        tf.ragged.constant([[2, 7, 3, 8, 3, 2, 9, 3, 6, 6, 3]], dtype=tf.int64),
-        tf.ragged.constant([[5, 6]], dtype=tf.int64),
-        tf.ragged.constant([[3, 3]], dtype=tf.int64),
-        tf.ragged.constant([[1, 0]], dtype=tf.int64),
-        sequence_length=48,
-    )
+    features = {
+        "input_ids": [[2, 7, 3, 8, 3, 2, 9, 3, 6, 6, 3]],
+        "lengths": [[5, 6]],
+        "first_segment_lengths": [[3, 3]],
+        "next_sentence_labels": [[1, 0]],
+    }
+    features = {name: tf.ragged.constant(values, dtype=tf.int64) for name, values in features.items()}
+    arrays = padded_rows({**features, "example_index": tf.constant([0])}, 48, TOKENIZER, tensorflow_arrays)
     expected = {
         "token_ids": [2, 7, 3, 8, 3, 2, 9, 3, 6, 6, 3, 0, 0],
         "padding_mask": [1] * 11 + [0, 0],
@@ -62,13 +62,13 @@ def test_arrays_of_a_row_by_hand():
 def paths(tmp_path):
     shape = {"sequence_length": 48, "predictions_per_sequence": 7}
     for name in ("packed", "padded"):
-        write_rows(tmp_path / name, tokens(40), TOKENIZER, packed=name == "packed", **shape)
+        write(tmp_path / name, tokens(40), packed=name == "packed", **shape)
     return {name: [tmp_path / name] for name in ("packed", "padded")}
 
 
 def read(paths, packed):
     options = {"sequence_length": 48, "predictions_per_sequence": 7, "batch_size": 4}
-    return list(TrainingBatches(paths, TOKENIZER, packed=packed, repeat=False, **options))
+    return list(opened(paths, packed=packed, repeat=False, **options))
 
 
 @once

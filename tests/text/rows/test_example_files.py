@@ -1,20 +1,22 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from made_text import ragged
+from made_text import TOKENIZER, ragged
 from tiers import on
 
-from keras_bert_impl.preprocessing.graphs.example_parsing import parse_masked_examples, parse_unmasked_examples
-from keras_bert_impl.text.rows.example_writing import write_masked_examples, write_unmasked_examples
+from keras_bert_impl.preprocessing.graphs import tensorflow_arrays
+from keras_bert_impl.preprocessing.graphs.tf_data import parsed
+from keras_bert_impl.text.rows.numpy_parsing import google_features, padded_rows, widths_of
+from keras_bert_impl.text.rows.pretraining_rows import RowFormat
 from keras_bert_impl.text.rows.ragged import Ragged, take
-from keras_bert_impl.text.rows.serialized_rows import parse_rows, serialize_rows
+from keras_bert_impl.text.rows.serialized_rows import parse_rows, serialize_rows, write_examples
 
 pytestmark = on("tensorflow")
 
 LENGTH, PREDICTIONS = 7, 3
 
 ROWS = {
-    "token_ids": ragged([[1, 7, 8, 2, 9, 2], [1, 5, 2, 6, 7, 8, 2], [1, 5, 2]]),
+    "input_ids": ragged([[1, 7, 8, 2, 9, 2], [1, 5, 2, 6, 7, 8, 2], [1, 5, 2]]),
     "first_segment_length": np.array([4, 3, 3]),
     "next_sentence_labels": np.array([0, 1, 1], np.int32),
     "example_index": np.array([5, 2**40, 7], np.int64),
@@ -36,8 +38,10 @@ MASKED = {name: values for name, values in UNMASKED.items() if name != "example_
 }
 
 
-def records(*paths):
-    return tf.stack(list(tf.data.TFRecordDataset([str(path) for path in paths])))
+def read(*paths, length=LENGTH, static_masks=False):
+    records = tf.stack(list(tf.data.TFRecordDataset([str(path) for path in paths])))
+    features = parsed(records, widths_of(RowFormat(length, PREDICTIONS, static_masks=static_masks)))
+    return padded_rows(features, length, TOKENIZER, tensorflow_arrays)
 
 
 def assert_rows_equal(rows, expected):
@@ -48,8 +52,8 @@ def assert_rows_equal(rows, expected):
 
 
 def test_masked_examples_come_back(tmp_path):
-    assert write_masked_examples(tmp_path / "shard", [MASKED]) == 3
-    assert_rows_equal(parse_masked_examples(records(tmp_path / "shard"), LENGTH, PREDICTIONS), MASKED)
+    assert write_examples(tmp_path / "shard", [google_features(MASKED)]) == 3
+    assert_rows_equal(read(tmp_path / "shard", static_masks=True), MASKED)
 
 
 def test_google_reads_masked_examples(tmp_path):
@@ -63,7 +67,7 @@ def test_google_reads_masked_examples(tmp_path):
         "masked_lm_weights": tf.io.FixedLenFeature([PREDICTIONS], tf.float32),
         "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
     }
-    write_masked_examples(tmp_path / "shard", [MASKED])
+    write_examples(tmp_path / "shard", [google_features(MASKED)])
     record = next(iter(tf.data.TFRecordDataset(str(tmp_path / "shard"))))
     row = tf.io.parse_single_example(record, description)
     assert row["input_ids"].numpy().tolist() == [1, 7, 8, 2, 9, 2, 0]
@@ -75,28 +79,28 @@ def test_google_reads_masked_examples(tmp_path):
 
 def test_batches_and_files_are_read_in_order(tmp_path):
     rows = [{name: take(values, slice(i, i + 1)) for name, values in ROWS.items()} for i in range(3)]
-    write_unmasked_examples(tmp_path / "1", rows[:2])
-    write_unmasked_examples(tmp_path / "2", rows[2:])
-    assert_rows_equal(parse_unmasked_examples(records(tmp_path / "1", tmp_path / "2"), LENGTH), UNMASKED)
+    write_examples(tmp_path / "1", rows[:2])
+    write_examples(tmp_path / "2", rows[2:])
+    assert_rows_equal(read(tmp_path / "1", tmp_path / "2"), UNMASKED)
 
 
 def test_rows_are_not_cut_in_silence(tmp_path):
-    write_unmasked_examples(tmp_path / "shard", [ROWS])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="more tokens than sequence_length 5"):
-        parse_unmasked_examples(records(tmp_path / "shard"), 5)
+    write_examples(tmp_path / "shard", [ROWS])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more values than 5"):
+        read(tmp_path / "shard", length=5)
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
-    write_unmasked_examples(tmp_path / "shard", [ROWS])
+    write_examples(tmp_path / "shard", [ROWS])
 
     def failing():
         yield ROWS
         raise RuntimeError("no more text")
 
     with pytest.raises(RuntimeError, match="no more text"):
-        write_unmasked_examples(tmp_path / "shard", failing())
+        write_examples(tmp_path / "shard", failing())
     assert [path.name for path in tmp_path.iterdir()] == ["shard"]
-    assert_rows_equal(parse_unmasked_examples(records(tmp_path / "shard"), LENGTH), UNMASKED)
+    assert_rows_equal(read(tmp_path / "shard"), UNMASKED)
 
 
 def test_rows_are_serialized_as_protocol_buffers_does():

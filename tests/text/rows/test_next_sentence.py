@@ -10,7 +10,7 @@ from keras_bert_impl.text.rows.next_sentence import (
     cut_sentences,
     target_lengths,
 )
-from keras_bert_impl.text.rows.pretraining_rows import _rows_of_pairs
+from keras_bert_impl.text.rows.pretraining_rows import RowFormat, _rows_of_pairs
 from keras_bert_impl.text.rows.ragged import Ragged
 
 pytestmark = once
@@ -155,8 +155,10 @@ def test_text_without_sentence_marks_gives_pairs_of_both_kinds_that_hold_nearly_
     generator = np.random.default_rng(0)
     lengths = generator.integers(300, 2000, 200)
     documents = Ragged(Ragged(np.arange(99, 99 + lengths.sum(), dtype=np.int32), lengths), np.ones(200, np.int64))
-    count, rows_at, unused = _rows_of_pairs(chunk_documents, documents, TOKENIZER, 64, 0.0, 1, 0)
+    count, rows_at, unused = _rows_of_pairs(
+        documents, TOKENIZER, RowFormat(64, 10, short_sequence_probability=0.0), 1, 0
+    )
     rows = rows_at(np.arange(count))
     assert 0.4 < rows["next_sentence_labels"].mean() < 0.6
-    held = set(rows["token_ids"].values.tolist())
+    held = set(rows["input_ids"].values.tolist())
     assert unused == len(set(documents.flat_values.tolist()) - held) < 0.02 * lengths.sum()

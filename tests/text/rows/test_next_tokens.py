@@ -6,14 +6,18 @@ import tensorflow as tf
 from tiers import on
 
 from keras_bert_impl.preprocessing.graphs import tensorflow_arrays
-from keras_bert_impl.text.rows import next_tokens
+from keras_bert_impl.text.rows.masking import NextTokens
 
 pytestmark = on("tensorflow")
 
 
 def predict_in_graph(rows, direction):
     tensors = {name: tf.constant(array) for name, array in rows.items()}
-    return next_tokens.predict_next_tokens(tensors, direction, tensorflow_arrays)
+    return NextTokens(direction).mask(tensors, 0, tensorflow_arrays)
+
+
+def predict_in_numpy(rows, direction):
+    return NextTokens(direction).mask(rows, 0)
 
 
 # [CLS] 7 8 [SEP] and padding
@@ -27,7 +31,6 @@ PACKED = {
     "padding_mask": np.array([[1, 1, 1, 1, 1, 1, 0]], "int32"),
     "sequence_ids": np.array([[1, 1, 1, 2, 2, 2, 0]], "int32"),
 }
-predict_in_numpy = next_tokens.predict_next_tokens
 both = pytest.mark.parametrize("predict", [predict_in_graph, predict_in_numpy], ids=["tensorflow", "numpy"])
 
 

@@ -6,15 +6,13 @@ import threading
 
 import numpy as np
 import pytest
-from made_text import TOKENIZER, tokens
+from made_text import TOKENIZER, opened, tokens, write
 from tiers import full_but, on, once
 
-from keras_bert_impl.preprocessing.graphs import tf_data
 from keras_bert_impl.preprocessing.graphs.tf_data import read_training_data
 from keras_bert_impl.text.rows import numpy_data
-from keras_bert_impl.text.rows.numpy_data import TrainingBatches, prefetched
+from keras_bert_impl.text.rows.numpy_data import prefetched
 from keras_bert_impl.text.rows.phrases import PhraseFinder
-from keras_bert_impl.text.rows.pretraining_rows import write_rows
 from keras_bert_impl.text.rows.record_files import DamagedRecords
 from keras_bert_impl.text.tokenizers.row_template import XLNET_ROWS
 
@@ -52,7 +50,7 @@ def written(request, tmp_path_factory):
         documents, phrases = tokens(count), options.get("masking_unit") == "phrase"
         if phrases:
             documents, _ = PhraseFinder(TOKENIZER, ["the cat", "dog ran", "rain in"]).mark(documents)
-        write_rows(path, documents, TOKENIZER, number=number, phrases=phrases, **SHAPE, **of_writing)
+        write(path, documents, number=number, phrases=phrases, **SHAPE, **of_writing)
     return paths, options
 
 
@@ -65,8 +63,8 @@ def of_formats(*formats):
 def assert_same_bytes(paths, count, batch_size=4, **options):
     """Reads `count` batches both ways, or all."""
     arguments = {"batch_size": batch_size, **SHAPE, **options}
-    expected = read_training_data(paths, TOKENIZER, **arguments).as_numpy_iterator()
-    found = iter(TrainingBatches(paths, TOKENIZER, **arguments))
+    expected = read_training_data(opened(paths, **arguments)).as_numpy_iterator()
+    found = iter(opened(paths, **arguments))
     batches = 0
     for one, other in itertools.islice(itertools.zip_longest(found, expected), count):
         for ours, theirs in zip(one, other, strict=True):
@@ -97,9 +95,8 @@ def test_a_run_goes_on_where_tf_data_would(written):
 @of_formats("phrase_packed")
 def test_windows_smaller_than_the_files_and_few_open_files_give_the_same_order(written, monkeypatch):
     paths, options = written
-    for module in (numpy_data, tf_data):
-        monkeypatch.setattr(module, "WINDOW", 13)
-        monkeypatch.setattr(module, "OPEN_FILES", 2)
+    monkeypatch.setattr(numpy_data, "WINDOW", 13)
+    monkeypatch.setattr(numpy_data, "OPEN_FILES", 2)
     assert_same_bytes(paths, 30, start_step=7, batch_size=3, **options)
 
 
@@ -119,13 +116,13 @@ def test_processes_read_the_parts_of_tf_data(written):
 
 @pytest.fixture
 def path(tmp_path):
-    write_rows(tmp_path / "rows", tokens(40), TOKENIZER, **SHAPE)
+    write(tmp_path / "rows", tokens(40), **SHAPE)
     return tmp_path / "rows"
 
 
 def test_any_batch_may_be_asked_for(path):
     """Keras asks for batch 0 again in each validation."""
-    batches = TrainingBatches([path], TOKENIZER, batch_size=4, repeat=False, **SHAPE)
+    batches = opened([path], batch_size=4, repeat=False, **SHAPE)
     found = list(batches)
     assert len(found) == batches.num_batches > 10
     for index in (0, 1, 9, 0, 3):
@@ -138,13 +135,13 @@ def test_damage_is_reported_with_the_file(path, repeat):
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     with pytest.raises(DamagedRecords, match=r"rows is damaged in the record before byte"):
-        next(iter(TrainingBatches([path], TOKENIZER, batch_size=4, repeat=repeat, num_examples=[83], **SHAPE)))
+        next(iter(opened([path], batch_size=4, repeat=repeat, num_examples=[83], **SHAPE)))
 
 
 @pytest.mark.parametrize("repeat", [True, False])
 def test_a_file_with_fewer_rows_than_expected_is_not_read_in_silence(path, repeat):
     with pytest.raises(DamagedRecords, match=r"rows .*fewer (than|rows)"):
-        batches = TrainingBatches([path], TOKENIZER, batch_size=4, repeat=repeat, num_examples=[99], **SHAPE)
+        batches = opened([path], batch_size=4, repeat=repeat, num_examples=[99], **SHAPE)
         list(itertools.islice(batches, 30))
 
 
@@ -155,7 +152,7 @@ def test_batches_that_cannot_be_are_refused_as_by_tf_data(path):
         ({"batch_size": 4, "streams": 2}, "2 streams must divide"),
     ):
         with pytest.raises(ValueError, match=message):
-            TrainingBatches([path], TOKENIZER, **SHAPE, **options)
+            opened([path], **SHAPE, **options)
 
 
 def test_batches_that_are_given_up_are_not_waited_for():
@@ -183,12 +180,12 @@ def test_batches_that_are_given_up_are_not_waited_for():
 def test_cls_has_its_own_segment_in_rows_that_end_in_it(options, tmp_path):
     tokenizer, path = copy.copy(TOKENIZER), tmp_path / "rows"
     tokenizer.template = XLNET_ROWS
-    write_rows(path, tokens(17), tokenizer, number=0, **SHAPE, **options)
+    write(path, tokens(17), tokenizer, number=0, **SHAPE, **options)
     nothing_hidden = {} if "static_masks" in options else {"mask_token_rate": 0.0, "random_token_rate": 0.0}
     reading = {**SHAPE, **options, **nothing_hidden, "batch_size": 4, "repeat": False}
     both = zip(
-        TrainingBatches([path], tokenizer, **reading),
-        read_training_data([path], tokenizer, **reading).as_numpy_iterator(),
+        opened([path], tokenizer, **reading),
+        read_training_data(opened([path], tokenizer, **reading)).as_numpy_iterator(),
         strict=True,
     )
     for (rows, _), (of_tensorflow, _) in both:

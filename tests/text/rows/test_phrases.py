@@ -1,14 +1,12 @@
 import numpy as np
 import pytest
 from made_text import TOKENIZER as SMALL
-from made_text import lists, tokens
+from made_text import lists, opened, tokens, write
 from six_languages import SENTENCES
 from tiers import on, once
 
 from keras_bert_impl import WordPieceTokenizer
-from keras_bert_impl.text.rows.numpy_data import TrainingBatches
 from keras_bert_impl.text.rows.phrases import MARK, MARKS, PhraseFinder, read_phrases
-from keras_bert_impl.text.rows.pretraining_rows import write_rows
 from keras_bert_impl.text.rows.record_files import RecordReader
 from keras_bert_impl.text.rows.sentence_ids import document_ids
 from keras_bert_impl.text.rows.serialized_rows import parse_rows
@@ -103,8 +101,8 @@ def test_rows_with_phrases_are_those_without_and_their_marks(tmp_path, options):
     documents = tokens(30)
     with_phrases, found = PhraseFinder(SMALL, ["the cat", "dog ran"]).mark(documents)
     assert len(found) == 2
-    write_rows(tmp_path / "plain", documents, SMALL, **SHAPE, **options)
-    write_rows(tmp_path / "marked", with_phrases, SMALL, phrases=True, **SHAPE, **options)
+    write(tmp_path / "plain", documents, SMALL, **SHAPE, **options)
+    write(tmp_path / "marked", with_phrases, SMALL, phrases=True, **SHAPE, **options)
     plain, rows = records_of(tmp_path / "plain"), records_of(tmp_path / "marked")
     marks = rows.pop(MARKS)
     assert plain.keys() == rows.keys() and MARKS not in plain
@@ -119,10 +117,10 @@ def test_rows_with_phrases_are_those_without_and_their_marks(tmp_path, options):
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_rows_without_phrases_are_not_masked_by_phrases(tmp_path, packed):
-    write_rows(tmp_path / "rows", tokens(30), SMALL, packed=packed, **SHAPE)
+    write(tmp_path / "rows", tokens(30), SMALL, packed=packed, **SHAPE)
     options = {"batch_size": 4, "masking_unit": "phrase", "packed": packed}
     with pytest.raises(ValueError, match="no phrases to mask"):
-        next(iter(TrainingBatches([tmp_path / "rows"], SMALL, **options, **SHAPE)))
+        next(iter(opened([tmp_path / "rows"], SMALL, **options, **SHAPE)))
 
 
 @on("tensorflow")
@@ -130,15 +128,15 @@ def test_rows_without_phrases_are_not_masked_by_phrases(tmp_path, packed):
 def test_rows_without_phrases_are_not_masked_by_phrases_in_tf_data(tmp_path):
     from keras_bert_impl.preprocessing.graphs.tf_data import read_training_data
 
-    write_rows(tmp_path / "rows", tokens(30), SMALL, **SHAPE)
+    write(tmp_path / "rows", tokens(30), SMALL, **SHAPE)
     with pytest.raises(Exception, match="no phrases to mask"):
-        next(iter(read_training_data([tmp_path / "rows"], SMALL, batch_size=4, masking_unit="phrase", **SHAPE)))
+        next(iter(read_training_data(opened([tmp_path / "rows"], SMALL, batch_size=4, masking_unit="phrase", **SHAPE))))
 
 
 def test_static_masks_hide_whole_phrases_in_google_s_format(tmp_path):
     with_phrases, _ = PhraseFinder(SMALL, ["the cat", "dog ran"]).mark(tokens(400))
     options = {"static_masks": True, "masking_unit": "phrase"}
-    write_rows(tmp_path / "rows", with_phrases, SMALL, phrases=True, **options, **SHAPE)
+    write(tmp_path / "rows", with_phrases, SMALL, phrases=True, **options, **SHAPE)
     rows = records_of(tmp_path / "rows")
     assert MARKS not in rows
     ids = rows["input_ids"].values.reshape(-1, 16).copy()

@@ -2,11 +2,9 @@ import itertools
 
 import numpy as np
 import pytest
-from made_text import TOKENIZER, tokens
+from made_text import opened, tokens, write
 from tiers import full_but, on, once
 
-from keras_bert_impl.text.rows.numpy_data import TrainingBatches
-from keras_bert_impl.text.rows.pretraining_rows import write_rows
 from keras_bert_impl.text.rows.record_files import count_records
 
 # What tf.data reads has the same bytes, see test_numpy_data.py.
@@ -20,13 +18,13 @@ ROWS_OF_A_BATCH = 4
 def paths(tmp_path):
     paths = [tmp_path / "1", tmp_path / "2"]
     for number, path in enumerate(paths):
-        write_rows(path, tokens(5), TOKENIZER, number=number, **SHAPE)
+        write(path, tokens(5), number=number, **SHAPE)
     return paths
 
 
 def batches(paths, count=None, **arguments):
     """The first batches as pairs of dicts of arrays."""
-    found = TrainingBatches(paths, TOKENIZER, batch_size=ROWS_OF_A_BATCH, **SHAPE, **arguments)
+    found = opened(paths, batch_size=ROWS_OF_A_BATCH, **SHAPE, **arguments)
     return list(itertools.islice(found, count))
 
 
@@ -57,7 +55,7 @@ def written(request, tmp_path):
     """Files of one of the formats, and the arguments of `batches` for it."""
     paths = [tmp_path / "1", tmp_path / "2"]
     for number, path in enumerate(paths):
-        write_rows(path, tokens(20), TOKENIZER, number=number, **SHAPE, **FORMATS[request.param])
+        write(path, tokens(20), number=number, **SHAPE, **FORMATS[request.param])
     return paths, FORMATS[request.param]
 
 
@@ -120,7 +118,7 @@ def test_shapes_of_whole_batches_are_static(paths):
     from keras_bert_impl.preprocessing.graphs.tf_data import read_training_data
 
     for options in {"part": (1, 2)}, {"streams": 2}:
-        spec = read_training_data(paths, TOKENIZER, batch_size=ROWS_OF_A_BATCH, **options, **SHAPE).element_spec
+        spec = read_training_data(opened(paths, batch_size=ROWS_OF_A_BATCH, **options, **SHAPE)).element_spec
         assert all(array.shape.is_fully_defined() for arrays in spec for array in arrays.values()), spec
 
 
@@ -140,7 +138,7 @@ def test_every_epoch_has_its_own_masks(paths):
 def test_a_part_of_the_rows_has_rows_of_every_file(tmp_path, most_rows):
     """There are three files; the second and third have two and three times the text of the first."""
     paths = [tmp_path / str(number) for number in range(3)]
-    counts = [write_rows(path, tokens(9 * (n + 1)), TOKENIZER, number=n, **SHAPE)[0] for n, path in enumerate(paths)]
+    counts = [write(path, tokens(9 * (n + 1)), number=n, **SHAPE)[0] for n, path in enumerate(paths)]
     found = batches(paths, repeat=False, most_rows=most_rows)
     rows = unmasked(found)
     assert len(rows) == most_rows and len(found) == -(-most_rows // ROWS_OF_A_BATCH)
@@ -154,7 +152,7 @@ def test_a_part_of_the_rows_has_rows_of_every_file(tmp_path, most_rows):
 
 
 def test_evaluation_reads_every_row_once_and_says_how_many_batches(paths):
-    dataset = TrainingBatches(paths, TOKENIZER, batch_size=ROWS_OF_A_BATCH, repeat=False, **SHAPE)
+    dataset = opened(paths, batch_size=ROWS_OF_A_BATCH, repeat=False, **SHAPE)
     found = list(dataset)
     assert dataset.num_batches == len(found)
     assert sum(len(inputs["token_ids"]) for inputs, _ in found) == sum(map(count_records, paths))
@@ -162,7 +160,7 @@ def test_evaluation_reads_every_row_once_and_says_how_many_batches(paths):
 
 
 def test_static_masks_are_the_same_in_every_epoch(tmp_path):
-    write_rows(tmp_path / "1", tokens(9), TOKENIZER, static_masks=True, **SHAPE)
+    write(tmp_path / "1", tokens(9), static_masks=True, **SHAPE)
     paths = [tmp_path / "1"]
 
     def rows(found):
@@ -175,7 +173,7 @@ def test_static_masks_are_the_same_in_every_epoch(tmp_path):
 
 @pytest.mark.parametrize("pairs", ["sentence_order", "full_sentences", "doc_sentences"])
 def test_other_rows_than_next_sentences_are_read_alike(tmp_path, pairs):
-    count, used, unused = write_rows(tmp_path / "1", tokens(9), TOKENIZER, pairs=pairs, **SHAPE)
+    count, used, unused = write(tmp_path / "1", tokens(9), pairs=pairs, **SHAPE)
     found = batches([tmp_path / "1"], repeat=False)
     assert sum(len(inputs["token_ids"]) for inputs, _ in found) == count
     assert sum(inputs["padding_mask"].sum() for inputs, _ in found) == used

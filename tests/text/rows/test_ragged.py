@@ -3,7 +3,8 @@ import pytest
 from made_text import ragged
 from tiers import once
 
-from keras_bert_impl.text.rows.ragged import concatenated, padded, places, take
+from keras_bert_impl.text.rows.numpy_arrays import padded
+from keras_bert_impl.text.rows.ragged import concatenated, places, take
 
 pytestmark = once
 
@@ -26,6 +27,6 @@ def test_ranges_may_be_empty():
 
 
 def test_padding_stands_behind_a_row_and_cuts_none():
-    assert padded(ROWS, 3, -1, "tokens").tolist() == [[7, 8, -1], [-1] * 3, [9, -1, -1], [4, 5, 6]]
-    with pytest.raises(ValueError, match="A row has 3 tokens, more than 2"):
-        padded(ROWS, 2, -1, "tokens")
+    assert padded(ROWS, 3, -1).tolist() == [[7, 8, -1], [-1] * 3, [9, -1, -1], [4, 5, 6]]
+    with pytest.raises(ValueError, match="A row has more values than 2"):
+        padded(ROWS, 2, -1)

@@ -1,17 +1,25 @@
+import types
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from tiers import on
 
 from keras_bert_impl.preprocessing.graphs.rows import pack, truncate_pairs
-from keras_bert_impl.text.rows.numpy_parsing import pad_rows
+from keras_bert_impl.text.rows.numpy_parsing import padded_rows
 from keras_bert_impl.text.rows.pretraining_rows import lay_out, truncate_at_random
-from keras_bert_impl.text.tokenizers.row_template import ROBERTA_ROWS
+from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
 
 pytestmark = on("tensorflow")
 
 CLS, SEP, PAD = 1001, 1002, 1000
 TOKENS = np.arange(1000, dtype=np.int32)
+
+
+def padded(rows, length):
+    tokenizer = types.SimpleNamespace(pad_id=PAD, cls_id=CLS, template=BERT_ROWS)
+    numbers = dict.fromkeys(("next_sentence_labels", "example_index"), np.zeros(1))
+    return padded_rows({**rows, **numbers}, length, tokenizer)
 
 
 def random_ranges(num_pairs, longest=9):
@@ -63,7 +71,7 @@ def test_rows_are_laid_out_as_those_of_other_inputs(segments):
     ranges = random_ranges(50)[:, :segments]
     second = ragged(ranges[:, 1]) if segments == 2 else None
     expected = pack(ragged(ranges[:, 0]), second, 24, CLS, SEP, PAD)
-    rows = pad_rows(lay_out(TOKENS, ranges, CLS, SEP), 24, PAD)
+    rows = padded(lay_out(TOKENS, ranges, CLS, SEP), 24)
     for name in ("token_ids", "segment_ids", "padding_mask"):
         np.testing.assert_array_equal(rows[name], expected[name], err_msg=name)
 
@@ -72,7 +80,7 @@ def test_pairs_of_roberta_have_two_separators_and_no_second_segment():
     ranges = np.array([[[0, 2], [3, 4]], [[5, 6], [0, 3]]])
     rows = lay_out(TOKENS, ranges, CLS, SEP, ROBERTA_ROWS)
     expected = [[CLS, *TOKENS[0:2], SEP, SEP, TOKENS[3], SEP], [CLS, TOKENS[5], SEP, SEP, *TOKENS[0:3], SEP]]
-    assert [list(map(int, row)) for row in np.split(rows["token_ids"].values, [7])] == expected
-    assert not pad_rows(rows, 11, PAD)["segment_ids"].any()
+    assert [list(map(int, row)) for row in np.split(rows["input_ids"].values, [7])] == expected
+    assert not padded(rows, 11)["segment_ids"].any()
     single = lay_out(TOKENS, ranges[:, :1], CLS, SEP, ROBERTA_ROWS)
-    assert single["token_ids"].values.tolist() == [CLS, *TOKENS[0:2], SEP, CLS, TOKENS[5], SEP]
+    assert single["input_ids"].values.tolist() == [CLS, *TOKENS[0:2], SEP, CLS, TOKENS[5], SEP]

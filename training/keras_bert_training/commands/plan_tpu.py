@@ -167,13 +167,13 @@ def _step(rows):
 class Rows:
     """What building a model reads of prepared data: rows that suit the objective of a recipe, and a vocabulary."""
 
-    directory, packed, static_masks = "the plan", False, False
+    directory, packed = "the plan", False
 
     def __init__(self, recipe, vocabulary_size):
         self.tokenizer = types.SimpleNamespace(vocabulary_size=vocabulary_size, pad_id=0, sep_id=2, mask_id=4)
-        tasks = pretraining_model.model_config(recipe, self).pair_tasks
+        tasks = pretraining_model.model_config(recipe, recipe.direction, self).pair_tasks
         self.has_pairs = bool(tasks) and recipe.objective != "span_boundary"
-        self.pairs = tasks[0] if self.has_pairs else "full_sentences"
+        self.pairs, self.masked_unit = tasks[0] if self.has_pairs else "full_sentences", recipe.masking_unit
 
 
 def recipe_of(phase, config):

@@ -214,3 +214,7 @@ class PretrainConfig(
     data: str
     output: str
     seed: int = 0
+
+    def part(self, kind):
+        """The options of one of the groups, alone."""
+        return kind(**{field.name: getattr(self, field.name) for field in dataclasses.fields(kind)})

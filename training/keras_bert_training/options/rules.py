@@ -84,70 +84,39 @@ RANGES = {
     "warmup_share": RATE,
     "weight_decay": AT_LEAST_0,
 }
-
-
-class Rule(typing.NamedTuple):
-    """An option that needs another, or excludes it.
-
-    Fields:
-        option: which has another value than its default, or one of `values` if there are any.
-        other: the option that must then be as is said in `wanted`: GIVEN, ABSENT, or one of several values.
-        why: what is wrong then, and what to do, to be read after the option and its value.
-        values: see `option`.
-    """
-
-    option: str
-    other: str
-    wanted: str | tuple
-    why: str
-    values: tuple = ()
-
-    def is_broken(self, config):
-        """Whether a configuration has the option without what it needs."""
-        return holds(config, self.option, self.values or GIVEN) and not holds(config, self.other, self.wanted)
-
-
-GIVEN, ABSENT = "given", "absent"
-FORMATS, REDUCED = ("onnx", "openvino", "litert"), ("float16", "int8_weights", "int8")
 ON_SEVERAL = ("mirrored", "data_parallel", "model_parallel")
-# Only what would give a wrong number, waste an hour or open a door: an option that merely does nothing is no error.
-RULES = {
-    "PrepareConfig": (
-        Rule("phrases", "tokenizer", ("wordpiece",), "is for tokenizer wordpiece: leave it out."),
-        Rule("packed", "static_masks", ABSENT, "beside static_masks: Google's format has no packed rows."),
-        Rule("masking_unit", "phrases", GIVEN, "needs phrases to mask: give --phrases.", ("phrase",)),
-        Rule("masking_unit", "static_masks", GIVEN, "is for --static_masks: otherwise give it to keras-bert pretrain."),
-    ),
-    "PretrainConfig": (
-        Rule("schedule", "max_minutes", ABSENT, "has no end that moves with max_minutes: give --steps.", ("stable",)),
-    ),
-    "EvaluateConfig": (
-        Rule("null_threshold", "null_odds", GIVEN, "is compared with null odds: give --null_odds, or leave it out."),
-    ),
-    "ExportConfig": (Rule("precision", "format", FORMATS, "is no precision of a SavedModel: give bfloat16.", REDUCED),),
-    "ServeConfig": (
-        Rule("host_names", "host", LOOPBACK, "beside a host that others reach, by any name: leave one of them out."),
-    ),
-    "PlanConfig": (
-        Rule("shard_optimizer", "model_devices", ABSENT, "is for data parallelism: leave model_devices out."),
-    ),
-}
-# Of every command that trains on several devices: it would compute for hours on fewer than were meant.
-OF_DEVICES = (
-    Rule("model_devices", "distribution", ("model_parallel",), "is for --distribution model_parallel: leave it out."),
-    Rule("tpu", "distribution", ("tpu",), "is for --distribution tpu: leave it out."),
-    Rule(
-        "devices", "distribution", ON_SEVERAL, f"is for several devices: give --distribution {', '.join(ON_SEVERAL)}."
-    ),
-)
 
 
-def holds(config, option, wanted):
-    """Whether an option of a configuration is GIVEN, ABSENT, or has one of the values wanted."""
-    value = getattr(config, option)
-    if wanted in (GIVEN, ABSENT):
-        return (value not in (default_of(config, option), None)) is (wanted == GIVEN)
-    return value in wanted
+def refused_options(config):
+    """Yields the options of a configuration that do not go with the others, and why. Only what would give a wrong
+    number, waste an hour or open a door: an option that merely does nothing is no error."""
+    kinds = {kind.__name__ for kind in type(config).__mro__}
+    if "PrepareConfig" in kinds:
+        if config.phrases and config.tokenizer != "wordpiece":
+            yield "phrases", "is for tokenizer wordpiece: leave it out."
+        if config.packed and config.static_masks:
+            yield "packed", "beside static_masks: Google's format has no packed rows."
+        if config.masking_unit == "phrase" and not config.phrases:
+            yield "masking_unit", "needs phrases to mask: give --phrases."
+        if config.masking_unit != "token" and not config.static_masks:
+            yield "masking_unit", "is for --static_masks: otherwise give it to keras-bert pretrain."
+    if "PretrainConfig" in kinds and config.schedule == "stable" and config.max_minutes is not None:
+        yield "schedule", "has no end that moves with max_minutes: give --steps."
+    if "EvaluateConfig" in kinds and config.null_threshold != 1.0 and config.null_odds is None:
+        yield "null_threshold", "is compared with null odds: give --null_odds, or leave it out."
+    if "ExportConfig" in kinds and config.format == "saved_model" and config.precision not in ("float32", "bfloat16"):
+        yield "precision", "is no precision of a SavedModel: give bfloat16."
+    if "ServeConfig" in kinds and config.host_names and config.host not in LOOPBACK:
+        yield "host_names", "beside a host that others reach, by any name: leave one of them out."
+    if "PlanConfig" in kinds and config.shard_optimizer and config.model_devices != 1:
+        yield "shard_optimizer", "is for data parallelism: leave model_devices out."
+    if hasattr(config, "distribution"):  # it would compute for hours on fewer devices than were meant
+        if config.model_devices != 1 and config.distribution != "model_parallel":
+            yield "model_devices", "is for --distribution model_parallel: leave it out."
+        if getattr(config, "tpu", "local") != "local" and config.distribution != "tpu":
+            yield "tpu", "is for --distribution tpu: leave it out."
+        if config.devices is not None and config.distribution not in ON_SEVERAL:
+            yield "devices", f"is for several devices: give --distribution {', '.join(ON_SEVERAL)}."
 
 
 def default_of(config, option):
@@ -160,12 +129,8 @@ def check_options(config):
     """Raises ValueError naming the first option of a configuration, a dataclass, that is outside its range, or lacks
     what it needs."""
     check_ranges(config)
-    names = {kind.__name__ for kind in type(config).__mro__}
-    rules = [rule for name, rules in RULES.items() if name in names for rule in rules]
-    rules += OF_DEVICES if hasattr(config, "distribution") else ()
-    for rule in rules:
-        if hasattr(config, rule.option) and rule.is_broken(config):
-            raise ValueError(f"--{rule.option} {getattr(config, rule.option)} {rule.why}")
+    for option, why in refused_options(config):
+        raise ValueError(f"--{option} {getattr(config, option)} {why}")
 
 
 def check_ranges(config):

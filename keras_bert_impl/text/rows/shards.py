@@ -132,7 +132,7 @@ def tokenize_piece(settings, piece):
 
 def _write_token_files(settings, piece, directory):
     files = {name: file_sha256(file) for name, file in piece.files}
-    ids_of, mark = _document_ids(settings), _marker(settings)
+    ids_of, mark = _ids_and_marks(settings)
     found, languages = collections.Counter(), {}
     kept, blocks = KeptSentences(settings), []
     numbers = itertools.count()
@@ -380,33 +380,24 @@ def _counts(documents, tokens):
     }
 
 
-def _document_ids(settings):
-    return _document_ids_of(settings.directory, _written(settings.directory))
+def _ids_and_marks(settings):
+    """The function from documents to ids, and that from these to ids with marks and a Counter of what was found, None
+    without phrases. They are kept for the next job."""
+    # The times of writing distinguish a vocabulary from a later one at the same path.
+    files = [pathlib.Path(settings.directory) / name for name in run_files(settings.directory)]
+    return _opened(settings.directory, settings.rows[0].phrases, tuple(file.stat().st_mtime_ns for file in files))
 
 
-def _marker(settings):
-    """A function from the ids of documents to these ids with marks and a Counter of what was found, or None."""
-    return _marker_of(settings.directory, _written(settings.directory)) if settings.rows[0].phrases else None
-
-
-def _written(directory):
-    """The times of writing of the files that decide the ids."""
-    return tuple((pathlib.Path(directory) / name).stat().st_mtime_ns for name in run_files(directory))
+@functools.lru_cache(maxsize=1)
+def _opened(directory, has_phrases, written):
+    tokenizer = open_tokenizer(directory)
+    if not has_phrases:
+        return document_ids(tokenizer), None
+    found = phrases.read_phrases(f"{directory}/{phrases.FILE}")
+    return document_ids(tokenizer), phrases.PhraseFinder(tokenizer, found).mark
 
 
 def run_files(directory):
     """The names of the files in a run's directory that its jobs read: those of the tokenizer, and the phrases."""
     has_phrases = (pathlib.Path(directory) / phrases.FILE).is_file()
     return [*tokenizer_files(directory), *([phrases.FILE] if has_phrases else [])]
-
-
-@functools.lru_cache(maxsize=1)
-def _document_ids_of(directory, written):
-    # `written`, the times of writing, distinguish a vocabulary from a later one at the same path.
-    return document_ids(open_tokenizer(directory))
-
-
-@functools.lru_cache(maxsize=1)
-def _marker_of(directory, written):
-    found = phrases.read_phrases(f"{directory}/{phrases.FILE}")
-    return phrases.PhraseFinder(open_tokenizer(directory), found).mark

@@ -1,7 +1,7 @@
 """Reads the lines of a text file, compressed or not, one at a time."""
 
+import functools
 import gzip
-import io
 import itertools
 import lzma
 import zlib
@@ -68,7 +68,8 @@ def _blocks(path, longest=None):
     """
     with _opened(path) as stream:
         parts, is_first = [], True
-        while chunk := stream.read1(CHUNK_BYTES):
+        read = functools.partial(stream.read1, CHUNK_BYTES)
+        for chunk in _zstandard_chunks(stream) if path.suffix == ".zst" else iter(read, b""):
             if is_first:
                 _refuse_utf16(chunk)
                 chunk, is_first = chunk.removeprefix(b"\xef\xbb\xbf"), False
@@ -107,58 +108,25 @@ def _opened(path):
         return gzip.open(path)
     if path.suffix == ".xz":
         return lzma.open(path)
-    if path.suffix == ".zst":
-        return io.BufferedReader(_ZstandardFile(path.open("rb")), CHUNK_BYTES)
     return path.open("rb")
 
 
-class _ZstandardFile(io.RawIOBase):
-    """Decompressed bytes of a .zst file. zstandard's own reader does not notice that a file is truncated.
-
-    Args:
-        compressed: binary file; closed together with this one.
+def _zstandard_chunks(stream):
+    """The content of a .zst file in parts; zstandard's own reader does not notice that a file is truncated.
 
     Raises: EOFError at the end of a file that stops inside a frame.
     """
+    import zstandard  # which only the extra `training` installs
 
-    def __init__(self, compressed):
-        self.compressed = compressed
-        self.frame = None
-        self.rest = b""
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        while not self.rest:
-            chunk = self._next_chunk()
-            if not chunk:
-                return 0
-            self.rest = self._decompressed(chunk)
-        size = min(len(buffer), len(self.rest))
-        buffer[:size], self.rest = self.rest[:size], self.rest[size:]
-        return size
-
-    def close(self):
-        self.compressed.close()
-        super().close()
-
-    def _next_chunk(self):
-        if self.frame is not None and self.frame.eof:
-            chunk, self.frame = self.frame.unused_data, None
-            if chunk:
-                return chunk
-        chunk = self.compressed.read(CHUNK_BYTES)
-        if not chunk and self.frame is not None:
-            raise EOFError("Compressed file ended before the end of its last frame")
-        return chunk
-
-    def _decompressed(self, chunk):
-        import zstandard  # which only the extra `training` installs
-
-        if self.frame is None:
-            self.frame = zstandard.ZstdDecompressor().decompressobj()
-        try:
-            return self.frame.decompress(chunk)
-        except zstandard.ZstdError as error:
-            raise OSError(str(error)) from None
+    frame = None
+    for chunk in iter(functools.partial(stream.read, CHUNK_BYTES), b""):
+        while chunk:
+            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            try:
+                found = frame.decompress(chunk)
+            except zstandard.ZstdError as error:
+                raise OSError(str(error)) from None
+            yield from (found[begin : begin + CHUNK_BYTES] for begin in range(0, len(found), CHUNK_BYTES))
+            chunk, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
+    if frame is not None:
+        raise EOFError("Compressed file ended before the end of its last frame")

@@ -110,7 +110,7 @@ class TextCorpus:
             if size >= piece_bytes:
                 pieces.append([])
                 size = 0
-        pieces = [self._with_files(files) for files in pieces if files]
+        pieces = [self._copy(files=files, may_be_empty=True, unreadable=[]) for files in pieces if files]
         pieces[0].unreadable = self.unreadable
         return pieces
 
@@ -119,21 +119,17 @@ class TextCorpus:
 
         They are cut between paragraphs, those of .jsonl rows between sentences.
         """
-        cut = self._with_files(self.files)
-        cut.may_be_empty, cut.longest, cut.unreadable = self.may_be_empty, longest, self.unreadable
-        return cut
+        return self._copy(longest=longest)
 
     def moved(self, root):
         """This corpus after its files have been copied to the folder `root`, under the same names."""
-        moved = self._with_files([pathlib.Path(root) / file.relative_to(self.root) for file in self.files])
-        moved.root, moved.may_be_empty, moved.unreadable = pathlib.Path(root), self.may_be_empty, self.unreadable
-        return moved
+        files = [pathlib.Path(root) / file.relative_to(self.root) for file in self.files]
+        return self._copy(root=pathlib.Path(root), files=files)
 
-    def _with_files(self, files):
-        piece = copy.copy(self)
-        piece.files, piece.may_be_empty = files, True
-        piece.problems, piece.formats, piece.unreadable = [], collections.Counter(), []
-        return piece
+    def _copy(self, **changes):
+        copied = copy.copy(self)
+        vars(copied).update(problems=[], formats=collections.Counter(), **changes)
+        return copied
 
     def __iter__(self):
         self.problems, self.formats = list(self.unreadable), collections.Counter()

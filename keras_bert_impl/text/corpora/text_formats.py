@@ -63,14 +63,14 @@ def probe_lines(lines):
 
 
 def format_of(lines, language="en"):
-    """The format of a text, one of TEXT_FORMATS, judged by its first lines."""
+    """The format of a text, one of TEXT_FORMATS, by its first lines."""
     if has_sentence_per_line(lines, language):
         return "lines"
     return "documents" if has_document_per_line(lines, language) else "running"
 
 
 def has_document_per_line(lines, language="en"):
-    """Whether a text holds one document per line, judged by its first lines.
+    """Whether a text holds one document per line, by its first lines.
 
     True if there are twenty or more lines, without blank ones between them, that were not wrapped, and nine of ten are
     long and hold several sentences.
@@ -84,7 +84,7 @@ def has_document_per_line(lines, language="en"):
 
 
 def has_sentence_per_line(lines, language="en"):
-    """Whether a text holds one sentence per line, judged by its first lines.
+    """Whether a text holds one sentence per line, by its first lines.
 
     True if the lines hold fewer than 1.5 sentences on average (paragraphs that were never wrapped hold several), and
     two thirds of the non-blank lines end as a sentence of any script does. For text with titles and other lines
@@ -127,7 +127,7 @@ def _first_word(line):
 
 
 def width_of(lines):
-    """The longest line that may continue in the next one, judged by the first lines of a text."""
+    """The longest line that may continue in the next one, by the first lines of a text."""
     width, pairs = _width_and_pairs(lines)
     continued = sum(
         len(line) + len(_first_word(following)) >= width
@@ -150,33 +150,31 @@ def documents_of_lines(lines, text_format, language="en", longest=LONGEST_DOCUME
         longest: characters after which a document is cut, see `cut_documents`.
     """
     if text_format == "lines":
-        return _documents_of_sentence_lines(lines, longest)
+        groups = _between_blank_lines(lines)
+        return _cut_each((([" ".join(line.split())] for line in group) for group in groups), longest)
     if text_format == "documents":
-        documents = ([split_sentences(line, language)] for line in lines)
-        return itertools.chain.from_iterable(cut_documents(document, longest) for document in documents)
+        return _cut_each(([split_sentences(line, language)] for line in lines), longest)
     lines = iter(lines)
     first = list(probe_lines(lines))
     lines, width = itertools.chain(first, lines), width_of(first)
     if text_format == "paragraphs":
-        return _documents_of_paragraphs(lines, width, language, longest)
-    return _documents_of_running_text(lines, width, language, longest)
+        documents = (unwrapped_paragraphs(group, width) for group in _between_blank_lines(lines))
+    else:
+        documents = _articles(unwrapped_paragraphs(lines, width))
+    return _cut_each(((split_sentences(one, language) for one in document) for document in documents), longest)
 
 
-def _documents_of_sentence_lines(lines, longest):
-    for is_text, group in itertools.groupby(lines, key=lambda line: bool(line.strip())):
-        if is_text:
-            yield from cut_documents(([" ".join(line.split())] for line in group), longest)
+def _cut_each(documents, longest):
+    return itertools.chain.from_iterable(cut_documents(document, longest) for document in documents)
 
 
-def _documents_of_paragraphs(lines, width, language, longest):
-    for is_text, group in itertools.groupby(lines, key=lambda line: bool(line.strip())):
-        if is_text:
-            paragraphs = unwrapped_paragraphs(group, width)
-            yield from cut_documents((split_sentences(paragraph, language) for paragraph in paragraphs), longest)
+def _between_blank_lines(lines):
+    groups = itertools.groupby(lines, key=lambda line: bool(line.strip()))
+    return (group for is_text, group in groups if is_text)
 
 
-def _documents_of_running_text(lines, width, language, longest):
-    """All lines are one document, or one document per article in WikiText's format."""
+def _articles(paragraphs):
+    """The paragraphs of each article in WikiText's format; all of them if there are no titles."""
     titles = 0
 
     def article(paragraph):
@@ -184,8 +182,7 @@ def _documents_of_running_text(lines, width, language, longest):
         titles += WIKITEXT_TITLE.match(paragraph) is not None
         return titles
 
-    for _, paragraphs in itertools.groupby(unwrapped_paragraphs(lines, width), key=article):
-        yield from cut_documents((split_sentences(paragraph, language) for paragraph in paragraphs), longest)
+    return (found for _, found in itertools.groupby(paragraphs, key=article))
 
 
 def sentences_of_row(text, text_format, language="en"):

@@ -52,7 +52,7 @@ def write_json_lines(path, rows):
 def written_whole(path):
     """Yields a text file to write to, which replaces the one at `path` once all is written.
 
-    After an error the earlier file is as it was, and `path` with .writing behind it holds what was written until then.
+    After an error the earlier file is as it was, and `path` with .writing after it holds what was written until then.
     """
     path = pathlib.Path(path).resolve()  # a link keeps leading to its file
     writing = path.with_name(path.name + ".writing")

@@ -92,14 +92,14 @@ def make_windows(tokenizer, questions, sequence_length=384, stride=128, question
             f"sequence_length {sequence_length} with question_length {question_length} leaves no room for the context, "
             f"or stride {stride} is below 1."
         )
-    asked = [encoding.ids for encoding in _encode(tokenizer, [q.question for q in questions])]
+    asked = tokenizer.ids_batch([question.question for question in questions])
     num_cut = sum(len(ids) > question_length for ids in asked)
     asked = [ids[:question_length] for ids in asked]
     contexts = {}
     windows = Windows([], [], [], [], [], [], [], [], [], question_length, num_cut, questions)
     for number, question in enumerate(questions):
         if question.context not in contexts:  # the questions of a paragraph follow one another
-            contexts = {question.context: _encode(tokenizer, [question.context])[0]}
+            contexts = {question.context: tokenizer.encode(question.context, add_special_tokens=False)}
         encoding = contexts[question.context]
         offsets = np.array(encoding.offsets, "int32").reshape(-1, 2)
         answer = answer_tokens(offsets, question.answers[0]) if question.answers else None
@@ -121,10 +121,6 @@ def make_windows(tokenizer, questions, sequence_length=384, stride=128, question
             windows.start.append(answer[0] - begin + before if holds else cls_place)
             windows.end.append(answer[1] - begin + before if holds else cls_place)
     return windows
-
-
-def _encode(tokenizer, texts):
-    return tokenizer.encode_batch(texts, add_special_tokens=False)
 
 
 def answer_tokens(offsets, answer):

@@ -12,7 +12,7 @@ from keras_bert_impl.quiet_tensorflow import tf
 import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
 from keras_bert_impl.preprocessing.graphs.character_table import CODE_POINTS, CodePointTable
-from keras_bert_impl.preprocessing.graphs.masked_texts import joined_by_masks, parts_between_masks
+from keras_bert_impl.preprocessing.graphs.masked_texts import Pieces
 from keras_bert_impl.preprocessing.graphs.pair_merging import PairMerging
 from keras_bert_impl.preprocessing.graphs.ragged import of_texts, row_numbers, side_by_side
 from keras_bert_impl.preprocessing.graphs.utf8 import character_starts, readable
@@ -26,12 +26,10 @@ PATTERNS = {LETTER: r"\p{L}", NUMBER: r"\p{N}", WHITE: r"\s"}
 BLANK, APOSTROPHE = ord(" "), ord("'")
 CONTRACTIONS = ("s", "t", "re", "ve", "m", "ll", "d")
 SURROGATES, PAGE = range(0xD800, 0xE000), 256
-# White space as the `tokenizers` library strips it before a mask.
-BEFORE_MASK = r"[\t-\r \x{85}\p{Z}]+$"
 PARTING = b"\xff"  # which is in no string of UTF-8
 
 
-class BytePairs(tf.Module):
+class BytePairs(Pieces):
     """The ids of a BytePairTokenizer or a kind of it, computed by TensorFlow operations on the numbers of
     characters and pieces.
 
@@ -45,8 +43,7 @@ class BytePairs(tf.Module):
     Output: (batch, pieces) RaggedTensor of int32, without control tokens."""
 
     _blanks = (BLANK,)  # before which a text gets no space
-    _trims_blanks = False  # whether offsets leave out the blanks of a piece however many they are
-    _before_mask = BEFORE_MASK
+    _trims_first_blank = False  # whether offsets leave out the only blank at the beginning of a text
 
     def __init__(self, tokenizer: BytePairTokenizer):
         super().__init__(name="byte_pairs")
@@ -66,7 +63,7 @@ class BytePairs(tf.Module):
     def _keep_vocabulary(self, tokenizer, ids):
         """What `_pieces` needs as constants of the graph."""
         self._kind = CodePointTable(_kinds())
-        self._of_byte = tf.constant([ids.get(token, tokenizer.unk_id) for token in byte_tokens()], tf.int32)
+        self._byte_ids = tf.constant([ids.get(token, tokenizer.unk_id) for token in byte_tokens()], tf.int32)
         self._whole_words = WholeWords(_whole_words(tokenizer, ids))
         merges = [(ids[first], ids[second], ids[first + second]) for first, second in tokenizer.merges]
         self._merging = PairMerging(merges)
@@ -92,36 +89,9 @@ class BytePairs(tf.Module):
         is_first = tf.gather(words.row_starts(), row_numbers(words)) == tf.range(tf.size(words.flat_values, tf.int64))
         return self(tf.where(is_first, words.flat_values, tf.strings.join([" ", words.flat_values])))
 
-    def with_masks(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """As `__call__`, but each of the tokenizer's `mask_texts` in a text is the mask token, with the white space
-        before it."""
-        parts = parts_between_masks(texts, self.tokenizer.mask_texts)
-        place = tf.range(tf.size(parts.flat_values, tf.int64))
-        is_last = tf.gather(parts.row_limits(), row_numbers(parts)) == place + 1
-        stripped = tf.strings.regex_replace(readable(parts.flat_values), self._before_mask, "")
-        pieces = self(tf.where(is_last, parts.flat_values, stripped))  # (all parts, pieces)
-        return joined_by_masks(parts, pieces, self.tokenizer.mask_id)
-
     def with_offsets(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Of one text in valid UTF-8, a () string: ids, first byte of each, and the byte after its last, as the
         tokenizer's `offsets` are; int32 (pieces,)."""
-        if self._added or self._form or self._trims_blanks:
-            return self._offsets_of_parts(text)
-        codes = tf.strings.unicode_decode(text[tf.newaxis], "UTF-8")
-        characters, prefix = self._with_prefix(codes)
-        ids, first, last = self._pieces(characters)
-        begin, end = tf.maximum(first - prefix[0], 0), last + 1 - prefix[0]
-        # Spaces at the ends of a piece are not among its characters, but for one that was put before the text.
-        leading = tf.gather(self._leading, ids)
-        if self.tokenizer.add_prefix_space:
-            is_first = (tf.range(tf.size(ids)) == 0) | (begin == 0)
-            leading = tf.where(is_first & (leading == 1), 0, leading)
-        begin, end = self._trimmed(ids, begin, end, leading)
-        starts = character_starts(codes.flat_values)
-        return ids, tf.gather(starts, begin), tf.gather(starts, end)
-
-    def _offsets_of_parts(self, text):
-        """`with_offsets` of a text that added tokens part, or that is normalized."""
         texts = text[tf.newaxis]
         if self._form:
             texts, changes = tf_text.normalize_utf8_with_offsets_map(texts, self._form)
@@ -131,8 +101,12 @@ class BytePairs(tf.Module):
         ids, first, last = tf.unstack(pieces.flat_values, axis=1)
         before = tf.gather(tf.cumsum(lengths, exclusive=True), part)  # characters of the text before the part
         begin, end = before + tf.maximum(first, 0), before + last + 1
+        # Spaces at the ends of a piece are not among its characters, but for one that was put before the text.
         leading = tf.gather(self._leading, ids) - tf.cast(first < 0, tf.int32)
-        begin, end = self._trimmed(ids, begin, end, leading)
+        if self.tokenizer.add_prefix_space and not (self._form or self._trims_first_blank):
+            leading = tf.where((begin == 0) & (leading == 1), 0, leading)  # nor is the text's own first one
+        begin = tf.minimum(begin + leading, end)
+        end = tf.maximum(end - tf.gather(self._trailing, ids), begin)
         starts = character_starts(tf.strings.unicode_decode(texts, "UTF-8").flat_values)
         if not self._form:
             return ids, tf.gather(starts, begin), tf.gather(starts, end)
@@ -141,11 +115,6 @@ class BytePairs(tf.Module):
         places = tf_text.find_source_offsets(changes, tf.cast(places[tf.newaxis], tf.int64))[0, :-1]
         begin, end = tf.split(tf.cast(places, tf.int32), 2)
         return ids, begin, end
-
-    def _trimmed(self, ids, begin, end, leading):
-        """The characters of pieces without the spaces at their ends, of which `leading` are at the beginning."""
-        begin = tf.minimum(begin + leading, end)
-        return begin, tf.maximum(end - tf.gather(self._trailing, ids), begin)
 
     def _parts(self, texts):
         """What is between the added tokens of texts, with these at the odd places: RaggedTensor (batch, parts)."""
@@ -178,7 +147,7 @@ class BytePairs(tf.Module):
         return side_by_side([cut, whole]), lengths
 
     def _with_prefix(self, characters):
-        """The characters (batch, characters) behind the space that a text gets before it, unless it begins with one or
+        """The characters (batch, characters) after the space that a text gets before it, unless it begins with one or
         is empty, and how many spaces each gets, int32 (batch,)."""
         if not self.tokenizer.add_prefix_space:
             return characters, tf.zeros([characters.nrows()], tf.int32)
@@ -202,7 +171,7 @@ class BytePairs(tf.Module):
         is_cut = whole < 0
         others = tf.cast(tf.where(tf.gather(is_cut, word))[:, 0], tf.int32)
         number = tf.gather(tf.cumsum(tf.cast(is_cut, tf.int32)) - 1, tf.gather(word, others))
-        merged = self._merging(tf.gather(self._of_byte, tf.gather(content, others)), number)
+        merged = self._merging(tf.gather(self._byte_ids, tf.gather(content, others)), number)
         ids = tf.fill(tf.shape(content), -1)
         for places, found in ((begins, whole), (others, merged)):
             ids = tf.tensor_scatter_nd_update(ids, places[:, tf.newaxis], found)
@@ -232,7 +201,7 @@ class BytePairs(tf.Module):
 
 
 def _with_contractions(starts, codes, rows):
-    """Which characters begin a word, where 's, 't and the like are words behind an apostrophe that begins one."""
+    """Which characters begin a word, where 's, 't and the like are words after an apostrophe that begins one."""
     places = tf.where(starts & (codes == APOSTROPHE))[:, 0]
     # Three more of no text, since the letters may be the last ones.
     codes, rows, starts = (

@@ -1,7 +1,5 @@
 """Turns text into ids of byte-pair encoding over characters, mmBERT's, inside a TensorFlow graph, for SavedModel."""
 
-import re
-
 from keras_bert_impl.preprocessing.graphs.byte_pairs import BLANK, BytePairs
 from keras_bert_impl.preprocessing.graphs.ragged import row_numbers
 from keras_bert_impl.preprocessing.graphs.sentence_pieces import named_kernel
@@ -21,10 +19,9 @@ class CharacterPairs(BytePairs):
     """
 
     _blanks = (BLANK, ord(SPACE))
-    _trims_blanks = True
+    _trims_first_blank = True
 
     def _keep_vocabulary(self, tokenizer, ids):
-        self._before_mask = f"[{re.escape(tokenizer.stripped)}]+$"
         self._kernel = named_kernel(model_of(tokenizer), tf.int32)
 
     def _pieces(self, characters):

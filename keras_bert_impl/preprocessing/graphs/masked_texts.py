@@ -2,7 +2,8 @@
 
 import re
 
-from keras_bert_impl.preprocessing.graphs.ragged import of_texts, side_by_side
+from keras_bert_impl.preprocessing.graphs.ragged import of_texts, row_numbers, side_by_side
+from keras_bert_impl.preprocessing.graphs.utf8 import readable
 from keras_bert_impl.quiet_tensorflow import tf
 
 
@@ -14,9 +15,16 @@ class Pieces(tf.Module):
         return self(words.flat_values)
 
     def with_masks(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """As `__call__`, but each of the tokenizer's `mask_texts` in a text is the mask token."""
+        """As `__call__`, but each of the tokenizer's `mask_texts` in a text is the mask token, with the white space
+        before it that the tokenizer strips there."""
         parts = parts_between_masks(texts, self.tokenizer.mask_texts)
-        return joined_by_masks(parts, self(parts.flat_values), self.tokenizer.mask_id)
+        texts = parts.flat_values
+        if self.tokenizer.stripped:
+            place = tf.range(tf.size(texts, tf.int64))
+            is_last = tf.gather(parts.row_limits(), row_numbers(parts)) == place + 1
+            spaces = f"[{re.escape(self.tokenizer.stripped)}]+$"
+            texts = tf.where(is_last, texts, tf.strings.regex_replace(readable(texts), spaces, ""))
+        return joined_by_masks(parts, self(texts), self.tokenizer.mask_id)
 
 
 def parts_between_masks(texts, mask_texts):

@@ -12,7 +12,7 @@ FACTORS = np.array([0x9E3779B1, 0x85EBCA6B], np.uint32).view(np.int32)
 class PairMerging(tf.Module):
     """Byte-pair encoding (Sennrich et al. 2016) of many words at once: in each round every word's most important pair.
 
-    The pieces of a word are a chain: each knows the places of the one before and the one behind it, and how important
+    The pieces of a word are a chain: each knows the places of the one before and the one after it, and how important
     the pair is that begins with it, which changes only beside a merge.
 
     Args:
@@ -41,10 +41,10 @@ class PairMerging(tf.Module):
         def merge_once(ids, left, right, ranks):
             first = self._most_important(ranks[:-1], words, right)
             second = tf.gather(right, first)
-            behind = tf.gather(right, second)
+            after = tf.gather(right, second)
             merged = tf.gather(self._merged, tf.gather(ranks, first))
             ids = _with(ids, (first, second), (merged, tf.fill(tf.shape(second), -1)))
-            left, right = _with(left, (behind,), (first,)), _with(right, (first,), (behind,))
+            left, right = _with(left, (after,), (first,)), _with(right, (first,), (after,))
             starts = tf.concat([tf.gather(left, first), first], axis=0)  # of the pairs with what was merged
             changed = self._ranks(tf.gather(ids, starts), tf.gather(ids, tf.gather(right, starts)))
             ranks = _with(ranks, (second, starts), (tf.fill(tf.shape(second), NEVER), changed))

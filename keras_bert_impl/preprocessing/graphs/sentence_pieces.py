@@ -49,7 +49,6 @@ class SentencePieces(Pieces):
         if offsets:
             self._align = named_kernel(tokenizer.model, tf.int32)
         self._is_bare = tokenizer.split == AT_SPACES
-        self._keep_exact_cut(tokenizer)
         continued = tokenizer.further_bytes
         is_continued = [index in continued for index in range(len(tokenizer.vocabulary))]
         self._is_continued = tf.constant(is_continued) if continued else None
@@ -61,17 +60,17 @@ class SentencePieces(Pieces):
                 codes = {ord(character): tuple(map(ord, text)) for character, text in replaced.items()}
                 self._replace_characters = CharacterTable(codes)
         # Of each id of the model: our ids, which are several where the tokenizer cuts a piece once more, and the
-        # characters of the piece behind the end of each. What is unknown counts as one character.
+        # characters of the piece after the end of each. What is unknown counts as one character.
         cut = [tokenizer.pieces_of_model(index) for index in range(tokenizer.num_model_pieces)]
         self._lengths = tf.constant([len(parts) for parts in cut], tf.int64)
         self._our_ids = tf.constant([index for parts in cut for index, _ in parts], tf.int32)
-        behind = [[sum(len(piece) for _, piece in parts[place + 1 :]) for place in range(len(parts))] for parts in cut]
-        self._behind = tf.constant([count for counts in behind for count in counts], tf.int32)
-        whole = [
-            1 if [index for index, _ in parts] == [tokenizer.unk_id] else sum(len(piece) for _, piece in parts)
-            for parts in cut
-        ]
+        rest = [[sum(len(piece) for _, piece in parts[place + 1 :]) for place in range(len(parts))] for parts in cut]
+        self._rest = tf.constant([count for counts in rest for count in counts], tf.int32)
+        sizes = [sum(len(piece) for _, piece in parts) for parts in cut]
+        are_unknown = [[index for index, _ in parts] == [tokenizer.unk_id] for parts in cut]
+        whole = [1 if is_unknown else size for is_unknown, size in zip(are_unknown, sizes, strict=True)]
         self._characters = tf.constant(whole, tf.int32)
+        self._keep_exact_cut(tokenizer, sizes)
 
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
         texts = readable(tf.convert_to_tensor(texts, tf.string))
@@ -95,7 +94,7 @@ class SentencePieces(Pieces):
         parts = self._of_model(self._our_ids, found)
         # Ends of the parts in characters of the pieces, then begins and ends in characters of the prepared text.
         ends = tf.gather(tf.cumsum(tf.gather(self._characters, found)), row_numbers(parts))
-        ends -= self._of_model(self._behind, found).flat_values
+        ends -= self._of_model(self._rest, found).flat_values
         first, last = self._places(whole, codes, ends)
         # In characters of the text.
         source = tf.concat([source, tf.size(characters.flat_values, tf.int64)[tf.newaxis]], axis=0)
@@ -110,8 +109,8 @@ class SentencePieces(Pieces):
         starts = character_starts(characters.flat_values)
         return parts.flat_values, tf.gather(starts, first), tf.gather(starts, last)
 
-    def _keep_exact_cut(self, tokenizer):
-        """The constants of `_exact_pieces`."""
+    def _keep_exact_cut(self, tokenizer, sizes):
+        """The constants of `_exact_pieces`; `sizes` are the characters of the model's pieces."""
         scores = tokenizer.scores_in_texts()
         single = {piece for piece in scores if len(piece) == 1}
         # Without pieces of their own: a sign for what no piece has, then what only longer pieces have.
@@ -124,11 +123,9 @@ class SentencePieces(Pieces):
         codes = list(map(ord, known))
         shown[codes] = codes
         self._shown = CodePointTable(shown)
-        pieces = [tokenizer.pieces_of_model(index) for index in range(tokenizer.num_model_pieces)]
-        sizes = [sum(len(text) for _, text in parts) for parts in pieces] + [1] * len(unknown)
-        self._sizes = tf.constant(sizes, tf.int32)
+        self._sizes = tf.constant([*sizes, *[1] * len(unknown)], tf.int32)
         byte_ids = {byte[0]: index for index, byte in tokenizer.bytes_of.items()}
-        self._of_byte = tf.constant([byte_ids[byte] for byte in range(256)], tf.int32) if byte_ids else None
+        self._byte_ids = tf.constant([byte_ids[byte] for byte in range(256)], tf.int32) if byte_ids else None
 
     def _tokenize(self, texts):
         """The pieces of the model in each text, (batch, pieces) RaggedTensor of int32."""
@@ -145,7 +142,7 @@ class SentencePieces(Pieces):
 
     def _exact_pieces(self, texts):
         """As `_tokenize`, some times slower, also for texts with unknown characters. The fast tokenizer counts each of
-        their bytes, by which the sums of scores, and so the divisions behind, may become others."""
+        their bytes, by which the sums of scores, and so the divisions after them, may become others."""
         parts = self._normalize.tokenize(texts).with_row_splits_dtype(tf.int64)
         normalized = tf.strings.unsorted_segment_join(parts.flat_values, row_numbers(parts), parts.nrows())
         codes = tf.strings.unicode_decode(normalized, "UTF-8")
@@ -153,7 +150,7 @@ class SentencePieces(Pieces):
         found = self._cut_exactly.tokenize(shown).with_row_splits_dtype(tf.int64)
         ids, row = found.flat_values, row_numbers(found)
         is_unknown = ids >= self.tokenizer.num_model_pieces
-        if self._of_byte is None:  # unknown characters in a row are one piece
+        if self._byte_ids is None:  # unknown characters in a row are one piece
             goes_on = is_unknown[1:] & is_unknown[:-1] & (row[1:] == row[:-1])
             is_first = tf.concat([is_unknown[:1], is_unknown[1:] & ~goes_on], axis=0)
             counts = tf.cast(is_first, tf.int64)
@@ -162,7 +159,7 @@ class SentencePieces(Pieces):
             spelled = tf.gather(codes.flat_values, tf.cumsum(tf.gather(self._sizes, ids), exclusive=True))
             counts = tf.cast(tf.where(is_unknown, character_sizes(spelled), 0), tf.int64)
             content = tf.strings.unicode_encode(tf.boolean_mask(spelled, is_unknown), "UTF-8")
-            values = tf.gather(self._of_byte, tf.cast(tf.io.decode_raw(content, tf.uint8), tf.int32))
+            values = tf.gather(self._byte_ids, tf.cast(tf.io.decode_raw(content, tf.uint8), tf.int32))
         known = tf.RaggedTensor.from_row_lengths(ids[~is_unknown], tf.cast(~is_unknown, tf.int64), validate=False)
         unknown = tf.RaggedTensor.from_row_lengths(values, counts, validate=False)
         return of_texts(found, side_by_side([known, unknown]))

@@ -131,7 +131,7 @@ class Graph:
         """Rows of words that are tokenized one by one, and labels and weights of words as those of their first pieces.
 
         Args:
-            words: (batch, words) strings, ragged, or with "" behind the last.
+            words: (batch, words) strings, ragged, or with "" after the last.
             labels: likewise, or None.
             weights: likewise, or (batch,), or None.
             sequence_length: tokens of a row.

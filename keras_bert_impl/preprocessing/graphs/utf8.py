@@ -27,8 +27,8 @@ def _spaces() -> list[int]:
 
 
 def without_spaces(codes: tf.Tensor, first: tf.Tensor, after: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The first characters at or behind `first` that are no white space, and the ends of the last ones before `after`,
-    which are not behind them if there is nothing but white space between; see `words.stripped_span`."""
+    """The first characters at or after `first` that are no white space, and the ends of the last ones before `after`,
+    which are not after them if there is nothing but white space between; see `words.stripped_span`."""
     is_space = tf.reduce_any(codes[:, tf.newaxis] == tf.constant(_spaces()), axis=1)
     kept = tf.cast(tf.where(~is_space)[:, 0], tf.int32)  # ascending
     return (

@@ -47,7 +47,7 @@ class WholeWords(tf.Module):
         hashes = tf.math.segment_sum(tf.gather(self._drawn, place * 256 + content), word)
         piece = tf.gather(self._slots, tf.bitwise.bitwise_and(hashes, SLOTS - 1))
         lengths = tf.concat([begins[1:], size[tf.newaxis]], axis=0) - begins
-        # A longer word than the piece would be compared with what stands behind it.
+        # A longer word than the piece would be compared with what follows it.
         same = tf.minimum(at + tf.gather(tf.gather(self._starts, piece) - begins, word), tf.size(self._content) - 1)
         differences = tf.math.segment_max(tf.cast(tf.gather(self._content, same) != content, tf.int32), word)
         is_found = (differences == 0) & (tf.gather(self._lengths, piece) == lengths)

@@ -1,12 +1,10 @@
 """Turns text into ids of byte-level BPE and character offsets, without TensorFlow."""
 
-import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
-from tokenizers import AddedToken, Encoding, decoders, models, pre_tokenizers, processors
+from tokenizers import AddedToken, decoders, models, pre_tokenizers, processors
 from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.json_files import read_json_if_there
@@ -20,14 +18,16 @@ from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import (
     read_vocabulary,
     write_files,
 )
+from keras_bert_impl.text.tokenizers.cutting_tokenizer import CuttingTokenizer
 from keras_bert_impl.text.tokenizers.directory_checks import check_directory
 from keras_bert_impl.text.tokenizers.row_template import ROBERTA_ROWS
-from keras_bert_impl.text.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed
-from keras_bert_impl.text.tokenizers.words import word_numbers
+
+# White space as the `tokenizers` library strips it before a mask.
+WHITE_SPACE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace() and not 0x1C <= code <= 0x1F)
 
 
-class BytePairTokenizer(Tokenizer):
+class BytePairTokenizer(CuttingTokenizer):
     """RoBERTa's tokenizer: byte-level BPE (Liu et al. 2019, section 4.4; Radford et al. 2019, section 2.2).
 
     A text is split into words, numbers, punctuation and white space, where a word takes the space before it along; the
@@ -53,7 +53,10 @@ class BytePairTokenizer(Tokenizer):
     files = ("vocab.json", "merges.txt", "tokenizer_config.json")
     template = ROBERTA_ROWS
     mask_texts = ("<mask>", "[MASK]")
-    settings: ClassVar[dict] = {"tokenizer_class": "RobertaTokenizer", "trim_offsets": True}  # for Hugging Face
+    stripped = WHITE_SPACE
+    published_class = "RobertaTokenizer"
+    similar_classes = ("BartTokenizer", "LongformerTokenizer")
+    settings: ClassVar[dict] = {"trim_offsets": True, "bos_token": "<s>", "eos_token": "</s>"}  # for Hugging Face
     lowercase = False
 
     def __init__(
@@ -67,27 +70,24 @@ class BytePairTokenizer(Tokenizer):
         self.add_prefix_space = add_prefix_space
         control = self._ids_of(self.dialect.control, source)
         self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = control
-        self._of_texts = self.pipeline()
+        self._library = self.pipeline()
 
     def pipeline(self, masks: bool = False) -> Pipeline:
         """The tokenizer of the `tokenizers` library that gives these ids; with `masks`, its name in a text is the mask
         token, which takes the space before it along."""
-        cls, _, sep, unk, mask = self.dialect.control
         # A byte that is not in the vocabulary would otherwise be dropped without a word.
-        pipeline = Pipeline(models.BPE(self._ids, self.merges, unk_token=unk))
+        pipeline = Pipeline(models.BPE(self._ids, self.merges, unk_token=self.id_to_token(self.unk_id)))
         pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=self.add_prefix_space)
         pipeline.decoder = decoders.ByteLevel()
-        pipeline.post_processor = processors.RobertaProcessing(
-            (sep, self.sep_id), (cls, self.cls_id), trim_offsets=True, add_prefix_space=self.add_prefix_space
-        )
-        # The other control tokens are not "added" to the pipeline: the library would find added tokens in the text.
-        if masks:
-            pipeline.add_special_tokens([AddedToken(mask, special=True, normalized=False, lstrip=True)])
-        return pipeline
+        trim = processors.ByteLevel(trim_offsets=True, add_prefix_space=self.add_prefix_space)
+        pipeline.post_processor = processors.Sequence([trim, self.row_processor])
+        return self._with_mask(pipeline) if masks else pipeline
 
-    @functools.cached_property
-    def _masking(self):
-        return self.pipeline(masks=True)
+    def _with_mask(self, pipeline):
+        # The other control tokens are not "added" to the pipeline: the library would find added tokens in the text.
+        mask = self.id_to_token(self.mask_id)
+        pipeline.add_special_tokens([AddedToken(mask, special=True, normalized=False, lstrip=True)])
+        return pipeline
 
     def get_config(self) -> dict:
         return {
@@ -96,23 +96,14 @@ class BytePairTokenizer(Tokenizer):
             "add_prefix_space": self.add_prefix_space,
         }
 
-    def encode(self, text: str, pair: str | None = None, add_special_tokens: bool = True) -> Encoding:
-        """`text`, or `text` and `pair`, as one sequence; see `Tokenizer`."""
-        return self._of_texts.encode(text, pair, add_special_tokens=add_special_tokens)
-
-    def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
-        """Encodes each text as `encode` does, on all CPU cores, without padding or truncation."""
-        return self._of_texts.encode_batch(list(texts), add_special_tokens=add_special_tokens)
+    def _cut(self, text):
+        found = self._library.encode(text, add_special_tokens=False)
+        return found.ids, found.tokens, found.offsets
 
     def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text without control tokens."""
-        encodings = self._of_texts.encode_batch_fast(list(texts), add_special_tokens=False)
+        encodings = self._library.encode_batch_fast(list(texts), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
-
-    def encode_with_masks(self, text: str) -> Encoding:
-        """The row of a text in which each of `mask_texts` is the mask token. Offsets are those of the text in which all
-        are written as its name."""
-        return self._masking.encode(text.replace("[MASK]", self.dialect.control[-1]))
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """The text of ids. Bytes that are not valid UTF-8, of a character that was cut, become U+FFFD."""
@@ -121,10 +112,6 @@ class BytePairTokenizer(Tokenizer):
 
     def in_running_text(self, sentences: Sequence[str]) -> list[str]:
         return [*sentences[:1], *(f" {sentence}" for sentence in sentences[1:])]
-
-    def word_numbers(self, text: str, encoding: Encoding) -> np.ndarray:
-        """The number of the word that each piece is in; see `Tokenizer`."""
-        return word_numbers(text, encoding.offsets)
 
     @property
     def is_continuation(self) -> list[bool]:
@@ -177,24 +164,8 @@ class BytePairTokenizer(Tokenizer):
         """Writes vocab.json, merges.txt, and returns the content of tokenizer_config.json, which Hugging Face's
         tokenizer of the family opens."""
         write_files(directory, self.vocabulary, self.merges)
-        cls, pad, sep, unk, mask = self.dialect.control
-        # The mask token takes the space before it along, as in the published tokenizers.
-        mask = {"__type": "AddedToken", "content": mask, "lstrip": True, "normalized": False, "rstrip": False}
-        return {
-            **self.settings,
-            "add_prefix_space": self.add_prefix_space,
-            **dict.fromkeys(("bos_token", "cls_token"), cls),
-            **dict.fromkeys(("eos_token", "sep_token"), sep),
-            "pad_token": pad,
-            "unk_token": unk,
-            "mask_token": {**mask, "single_word": False, "special": True},
-        }
+        return self._config_for_hugging_face()
 
-    def bert_layout(self) -> processors.TemplateProcessing:
-        """The step of a pipeline that makes `[CLS] text [SEP]` of a text, `[CLS] text [SEP] pair [SEP]` of two."""
-        cls, _, sep, _, _ = self.dialect.control
-        return processors.TemplateProcessing(
-            single=[cls, "$A", sep],
-            pair=[cls, "$A", sep, "$B:0", f"{sep}:0"],
-            special_tokens=[(cls, self.cls_id), (sep, self.sep_id)],
-        )
+    def _config_for_hugging_face(self):
+        own = {"tokenizer_class": self.published_class, "add_prefix_space": self.add_prefix_space, **self.settings}
+        return {**own, **self._control_tokens_with_stripping_mask}

@@ -2,9 +2,12 @@
 
 import re
 import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+
+import numpy as np
 
 from keras_bert_impl.text.tokenizers.tokenizer import Tokenizer
+from keras_bert_impl.text.tokenizers.words import word_numbers
 
 
 class Encoding(typing.NamedTuple):
@@ -39,8 +42,8 @@ class CuttingTokenizer(Tokenizer):
         """`encode` of a text in which each of `mask_texts` is the mask token, which takes white space before it along.
         As in Hugging Face's tokenizers, what follows a mask is a text of its own."""
         found, begin = self._controls(self.template.before), 0
-        for mask in [*self._masks_in(text), None]:
-            part = text[begin:] if mask is None else self._before_mask(text[begin : mask.start()])
+        for mask in [*re.finditer("|".join(map(re.escape, self.mask_texts)), text), None]:
+            part = text[begin:] if mask is None else text[begin : mask.start()].rstrip(self.stripped)
             ids, tokens, offsets = self._cut(part)
             found.append(self._of_text((ids, tokens, [(begin + first, begin + last) for first, last in offsets]), 0))
             if mask is not None:
@@ -48,12 +51,9 @@ class CuttingTokenizer(Tokenizer):
                 begin = mask.end()
         return _joined([*found, *self._controls(self.template.after)])
 
-    def _before_mask(self, text: str) -> str:
-        """What is cut of a text that a mask follows."""
-        return text
-
-    def _masks_in(self, text: str) -> Iterable[re.Match]:
-        return re.finditer("|".join(map(re.escape, self.mask_texts)), text)
+    def word_numbers(self, text: str, encoding: Encoding) -> np.ndarray:
+        """The number of the word that each piece is in; see `Tokenizer`."""
+        return word_numbers(text, encoding.offsets)
 
     def _controls(self, slot, segment=0):
         ids = {"cls": self.cls_id, "sep": self.sep_id}

@@ -2,9 +2,6 @@
 
 from typing import ClassVar
 
-from tokenizers import Tokenizer as Pipeline
-from tokenizers import processors
-
 from keras_bert_impl.text.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import DEBERTA
 from keras_bert_impl.text.tokenizers.row_template import MODERNBERT_ROWS
@@ -25,13 +22,9 @@ class DebertaTokenizer(BytePairTokenizer):
     dialect = DEBERTA
     template = MODERNBERT_ROWS
     mask_texts = ("[MASK]",)
-    settings: ClassVar[dict] = {"tokenizer_class": "DebertaTokenizer", "vocab_type": "gpt2"}
-
-    def pipeline(self, masks: bool = False) -> Pipeline:
-        pipeline = super().pipeline(masks)
-        trim = processors.ByteLevel(trim_offsets=True, add_prefix_space=self.add_prefix_space)
-        pipeline.post_processor = processors.Sequence([trim, self.bert_layout()])
-        return pipeline
+    published_class = "DebertaTokenizer"
+    similar_classes = ()
+    settings: ClassVar[dict] = {"vocab_type": "gpt2", "bos_token": "[CLS]", "eos_token": "[SEP]"}
 
     @classmethod
     def is_in(cls, files: VocabularyFiles) -> bool:

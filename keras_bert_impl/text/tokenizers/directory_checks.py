@@ -10,28 +10,8 @@ from keras_bert_impl.json_files import read_json_if_there
 from keras_bert_impl.text.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.text.tokenizers.tokenizer_json_reader import WAY_OUT, added_tokens
 
-# By the kind of tokenizer: the classes of transformers that have its algorithm, without "Fast" at their ends; the first
-# is the family's own. Those of every kind read a tokenizer.json, whose steps are checked.
-ANY = ("PreTrainedTokenizer", "TokenizersBackend")
-BERTS = (
-    *("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "ConvBertTokenizer", "LayoutLMTokenizer"),
-    *("MobileBertTokenizer", "SqueezeBertTokenizer", "RetriBertTokenizer", "LxmertTokenizer"),
-    *("DPRQuestionEncoderTokenizer", "DPRContextEncoderTokenizer", "DPRReaderTokenizer"),
-    "ErnieTokenizer",  # PaddleNLP's name of BERT's, in files that were converted
-)
-CLASSES = {
-    "wordpiece": BERTS + ANY,
-    "mpnet_wordpiece": ("MPNetTokenizer", *ANY),
-    "byte_pair": ("RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", *ANY),
-    "modernbert_byte_pair": ANY,
-    "mmbert_byte_pair": ("GemmaTokenizer", *ANY),
-    "deberta_byte_pair": ("DebertaTokenizer", *ANY),
-    "sentence_piece": ("AlbertTokenizer", *ANY),
-    "xlm_sentence_piece": ("XLMRobertaTokenizer", *ANY),
-    "deberta_sentence_piece": ("DebertaV2Tokenizer", *ANY),
-    "xlnet_sentence_piece": ("XLNetTokenizer", *ANY),
-    "bigbird_sentence_piece": ("BigBirdTokenizer", *ANY),
-}
+# Classes of transformers for any tokenizer.json, whose steps are checked.
+ANY_CLASS = ("PreTrainedTokenizer", "TokenizersBackend")
 
 
 def check_directory(tokenizer: Tokenizer, directory: str | Path) -> None:
@@ -62,7 +42,7 @@ def _problems(tokenizer: Tokenizer, directory: Path) -> Iterator[str]:
     if steps and not _has_rows(tokenizer, steps.get("post_processor")):
         yield (
             f"{directory / 'tokenizer.json'} has no post_processor that lays out texts and pairs as "
-            f"{CLASSES[tokenizer.kind][0]} does, and other programs would leave rows so."
+            f"{type(tokenizer).__name__} does, and other programs would leave rows so."
         )
     side = config.get("truncation_side") or (steps.get("truncation") or {}).get("direction")
     if str(side).lower() == "left":  # transformers asks tokenizer.json last
@@ -70,18 +50,17 @@ def _problems(tokenizer: Tokenizer, directory: Path) -> Iterator[str]:
 
 
 def _problems_of_class(tokenizer, path, name):
-    known = CLASSES[tokenizer.kind]
+    known = {tokenizer.published_class, *tokenizer.similar_classes, *ANY_CLASS}
     if name is not None and str(name).removesuffix("Fast") not in known:
         yield (
             f"{path}: tokenizer_class is {name}, which is not known to give the ids of the {type(tokenizer).__name__} "
-            f"here, as {known[0]} does."
+            "here."
         )
 
 
 def _problems_of_tokens(tokenizer, path, config, added):
     """What differs in the control tokens and added tokens of a file; `added` are tokens by id."""
-    control = {f"{name}_token": getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "cls", "sep", "mask")}
-    names = {key: tokenizer.vocabulary[index] for key, index in control.items()}
+    names = tokenizer.control_tokens
     words = [token for key in ("additional_special_tokens", "extra_special_tokens") for token in _listed(config, key)]
     for key, token in config.items():
         if not key.endswith("_token") or not isinstance(token, str | dict):  # such as add_bos_token: false
@@ -116,16 +95,12 @@ def _text(token):
 
 def _has_rows(tokenizer, post_processor):
     """Whether a post_processor lays out rows as the tokenizer's template does."""
-    # The library itself carries it out, over a model of one word with the id 0.
+    # The library itself carries both out, over a model of one word with the id 0.
     model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
-    rows = Pipeline.from_str(json.dumps({"version": "1.0", "post_processor": post_processor, "model": model}))
-    cls, sep, template = tokenizer.cls_id, tokenizer.sep_id, tokenizer.template
-    before, between, after = template.control_of(cls, sep)
-    first, second, segment = [*before, 0, *between], [0, *after], template.second_segment
-    of_first, of_second = (template.segments_of(template.after, number) for number in (0, segment))
-    single, pair = rows.encode("a"), rows.encode("a", "a")
-    is_same = single.ids == [*before, 0, *after] and pair.ids == first + second
-    if segment:  # otherwise the model has no segments, or one that all tokens have
-        is_same &= single.type_ids == [0] * (len(before) + 1) + of_first
-        is_same &= pair.type_ids == [0] * len(first) + [segment] + of_second
-    return is_same
+    theirs = Pipeline.from_str(json.dumps({"version": "1.0", "post_processor": post_processor, "model": model}))
+    ours = Pipeline.from_str(json.dumps({"version": "1.0", "model": model}))
+    ours.post_processor = tokenizer.row_processor
+    rows = [(theirs.encode(*texts), ours.encode(*texts)) for texts in (("a",), ("a", "a"))]
+    # Without a second segment the model has no segments, or one that all tokens have.
+    has_segments = bool(tokenizer.template.second_segment)
+    return all(one.ids == other.ids and (not has_segments or one.type_ids == other.type_ids) for one, other in rows)

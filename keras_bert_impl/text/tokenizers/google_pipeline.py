@@ -64,3 +64,20 @@ def plain_normalizer(lowercase: bool) -> normalizers.Normalizer:
 def plain_pre_tokenizer() -> pre_tokenizers.PreTokenizer:
     """Equivalent to `exact_pre_tokenizer` on printable ASCII."""
     return pre_tokenizers.BertPreTokenizer()
+
+
+def portable_normalizer(lowercase: bool) -> normalizers.Normalizer:
+    """`ExactNormalizer` in steps that a file can hold: regular expressions and the library's tables for lower-casing
+    and decomposition. They differ for 56 characters, all assigned after Unicode 14 of 2021, which the library's newer
+    tables lower-case or decompose."""
+
+    def replace(ranges, replacement):
+        return normalizers.Replace(Regex(f"[{google_characters.character_class(ranges)}]"), replacement)
+
+    steps = [replace(google_characters.DROPPED, ""), replace(google_characters.SPACES, " ")]
+    if lowercase:
+        # The library lower-cases each character for itself and knows no final sigma.
+        before, after = google_characters.BEFORE_FINAL_SIGMA, google_characters.AFTER_FINAL_SIGMA
+        steps.insert(0, normalizers.Replace(Regex(rf"{before}\KΣ(?={after})"), "ς"))
+        steps += [normalizers.Lowercase(), normalizers.NFD(), replace(google_characters.NONSPACING_MARKS, "")]
+    return normalizers.Sequence(steps)

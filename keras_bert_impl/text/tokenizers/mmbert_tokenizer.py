@@ -2,24 +2,23 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Pipeline
 
-from keras_bert_impl.text.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from keras_bert_impl.text.tokenizers.byte_pair_tokenizer import WHITE_SPACE
 from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import MMBERT, read_tokenizer_file
-from keras_bert_impl.text.tokenizers.cutting_tokenizer import CuttingTokenizer, text_of_pieces
+from keras_bert_impl.text.tokenizers.cutting_tokenizer import text_of_pieces
 from keras_bert_impl.text.tokenizers.directory_checks import check_directory
-from keras_bert_impl.text.tokenizers.modernbert_tokenizer import WHITE_SPACE
-from keras_bert_impl.text.tokenizers.row_template import MODERNBERT_ROWS
+from keras_bert_impl.text.tokenizers.modernbert_tokenizer import ModernBertTokenizer
 from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles
 
 SPACE = MMBERT.space
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
-BLANKS = f" {SPACE}"
 
 
-class MmBertTokenizer(CuttingTokenizer, BytePairTokenizer):
+class MmBertTokenizer(ModernBertTokenizer):
     """The tokenizer of mmBERT (Marone et al. 2025): Gemma 2's vocabulary, with a space before each text.
 
     Each space becomes "▁"; a text that does not begin with one gets one before it; it is divided into words, each of
@@ -40,15 +39,15 @@ class MmBertTokenizer(CuttingTokenizer, BytePairTokenizer):
     """
 
     kind = "mmbert_byte_pair"
-    files = ("tokenizer.json", "tokenizer_config.json")
-    template = MODERNBERT_ROWS
     mask_texts = ("<mask>", "[MASK]")
     dialect = MMBERT
     listed_tokens = MMBERT.unread
+    similar_classes = ("GemmaTokenizer",)
+    settings: ClassVar[dict] = {**ModernBertTokenizer.settings, "bos_token": "<bos>", "eos_token": "<eos>"}
+    _blanks = f" {SPACE}"
 
     def __init__(self, vocabulary: Sequence[str], merges: Sequence, added_tokens: Sequence[str] = ()):
-        self.added_tokens = list(added_tokens)
-        super().__init__(vocabulary, merges, add_prefix_space=True)
+        super().__init__(vocabulary, merges, add_prefix_space=True, added_tokens=added_tokens)
         # In files of Gemma a character of one byte stands for that: "\t" for <0x09>.
         missing = [
             name for byte, name in enumerate(BYTES) if not {name, chr(byte) if byte < 128 else name} & self._ids.keys()
@@ -71,31 +70,11 @@ class MmBertTokenizer(CuttingTokenizer, BytePairTokenizer):
             [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
         )
         pipeline.add_tokens([AddedToken(token, normalized=False) for token in self.added_tokens])
-        pipeline.post_processor = self.bert_layout()
-        if masks:
-            pipeline.add_special_tokens([AddedToken(control[-1], special=True, normalized=False, lstrip=True)])
-        return pipeline
+        pipeline.post_processor = self.row_processor
+        return self._with_mask(pipeline) if masks else pipeline
 
     def get_config(self) -> dict:
-        config = {**super().get_config(), "added_tokens": self.added_tokens}
-        del config["add_prefix_space"]
-        return config
-
-    def _cut(self, text):
-        found = self._of_texts.encode(text, add_special_tokens=False)
-        offsets = []
-        for token, (start, end) in zip(found.tokens, found.offsets, strict=True):
-            if token == SPACE and text[start] not in BLANKS:  # which was put before the text, and is not in it
-                end = start
-            while start < end and text[start] in BLANKS:
-                start += 1
-            while end > start and text[end - 1] in BLANKS:
-                end -= 1
-            offsets.append((start, end))
-        return found.ids, found.tokens, offsets
-
-    def _before_mask(self, text):
-        return text.rstrip(self.stripped)
+        return {name: value for name, value in super().get_config().items() if name != "add_prefix_space"}
 
     @property
     def stripped(self) -> str:
@@ -133,18 +112,6 @@ class MmBertTokenizer(CuttingTokenizer, BytePairTokenizer):
     def write_vocabulary_files(self, directory: Path) -> dict:
         """Writes tokenizer.json, and returns the content of tokenizer_config.json, which
         Hugging Face's AutoTokenizer opens."""
-        pipeline = self.pipeline(masks=True)
-        cls, pad, sep, unk, mask = self.dialect.control
-        pipeline.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in (cls, pad, sep, unk)])
-        (directory / "tokenizer.json").write_text(pipeline.to_str(), encoding="utf-8")
-        return {
-            "tokenizer_class": "PreTrainedTokenizerFast",
-            "clean_up_tokenization_spaces": False,
-            "model_input_names": ["input_ids", "attention_mask"],
-            **dict.fromkeys(("bos_token", "cls_token"), cls),
-            **dict.fromkeys(("eos_token", "sep_token"), sep),
-            "pad_token": pad,
-            "unk_token": unk,
-            # The mask token takes the space before it along: a masked word has lost its own.
-            "mask_token": {"__type": "AddedToken", "content": mask, "lstrip": True, "normalized": False},
-        }
+        config = super().write_vocabulary_files(directory)
+        del config["add_prefix_space"]
+        return config

@@ -5,24 +5,22 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from tokenizers import AddedToken, normalizers, processors
 from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.text.tokenizers.byte_pair_tokenizer import BytePairTokenizer
-from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import MODERNBERT, SPACE
-from keras_bert_impl.text.tokenizers.cutting_tokenizer import CuttingTokenizer
+from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import MODERNBERT, NFC
 from keras_bert_impl.text.tokenizers.deberta_tokenizer import DebertaTokenizer
 from keras_bert_impl.text.tokenizers.row_template import MODERNBERT_ROWS
 from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles
 
 # The runs of spaces that the published vocabulary has, the longest first: code is full of them.
 RUNS_OF_SPACES = tuple(" " * count for count in range(24, 1, -1))
-# White space as the `tokenizers` library strips it before a mask.
-WHITE_SPACE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace() and not 0x1C <= code <= 0x1F)
 
 
-class ModernBertTokenizer(CuttingTokenizer, BytePairTokenizer):
+class ModernBertTokenizer(BytePairTokenizer):
     """The tokenizer of ModernBERT and Ettin: byte-level BPE (Warner et al. 2024; that of OLMo, Groeneveld et al. 2024,
     which is GPT-NeoX's) with BERT's control tokens.
 
@@ -48,6 +46,13 @@ class ModernBertTokenizer(CuttingTokenizer, BytePairTokenizer):
     mask_texts = ("[MASK]",)
     dialect = MODERNBERT
     listed_tokens = MODERNBERT.unread
+    published_class = "PreTrainedTokenizerFast"
+    similar_classes = ()
+    settings: ClassVar[dict] = {
+        "clean_up_tokenization_spaces": False,
+        "model_input_names": ["input_ids", "attention_mask"],
+    }
+    _blanks = " "  # which are not among the characters of a piece
 
     def __init__(
         self,
@@ -60,41 +65,36 @@ class ModernBertTokenizer(CuttingTokenizer, BytePairTokenizer):
         super().__init__(vocabulary, merges, add_prefix_space)
         self.added_tokens = sorted(set(self.added_tokens), key=self._ids.get)  # as files have them
         # Of which the spaces before a piece are part of it, as they are not in what other programs show.
-        self._of_texts.post_processor = processors.ByteLevel(trim_offsets=False)
+        self._library.post_processor = processors.ByteLevel(trim_offsets=False)
 
     def pipeline(self, masks: bool = False) -> Pipeline:
         pipeline = super().pipeline()
         pipeline.normalizer = normalizers.NFC()
         pipeline.add_tokens([AddedToken(token, normalized=True) for token in self.added_tokens])
-        # With a space before each part of a text, the library would cut a character off behind an added token.
+        # With a space before each part of a text, the library would cut a character off after an added token.
         trim = [] if self.add_prefix_space else [processors.ByteLevel(trim_offsets=True, add_prefix_space=False)]
-        pipeline.post_processor = processors.Sequence([*trim, self.bert_layout()])
-        if masks:
-            mask = self.dialect.control[-1]
-            pipeline.add_special_tokens([AddedToken(mask, special=True, normalized=False, lstrip=True)])
-        return pipeline
+        pipeline.post_processor = processors.Sequence([*trim, self.row_processor])
+        return self._with_mask(pipeline) if masks else pipeline
 
     def get_config(self) -> dict:
         return {**super().get_config(), "added_tokens": self.added_tokens}
 
     def _cut(self, text):
-        composed, begins, ends = nfc_with_places(text)
-        found = self._of_texts.encode(composed, add_special_tokens=False)
+        is_composed = self.dialect.normalizer == NFC
+        composed, begins, ends = nfc_with_places(text) if is_composed else (text, None, None)
+        found = self._library.encode(composed, add_special_tokens=False)
         offsets = []
         for token, (start, end) in zip(found.tokens, found.offsets, strict=True):
-            if token == SPACE and composed[start] != " ":  # which was put before the text, and is not in it
-                end = start
-            while start < end and composed[start] == " ":
+            if token == self.dialect.space and composed[start] not in self._blanks:
+                end = start  # it was put before the text, and is not in it
+            while start < end and composed[start] in self._blanks:
                 start += 1
-            while end > start and composed[end - 1] == " ":
+            while end > start and composed[end - 1] in self._blanks:
                 end -= 1
             if begins is not None:
                 start, end = begins[start], ends[end - 1] if end > start else begins[start]
             offsets.append((start, end))
         return found.ids, found.tokens, offsets
-
-    def _before_mask(self, text):
-        return text.rstrip(WHITE_SPACE)
 
     @classmethod
     def is_in(cls, files: VocabularyFiles) -> bool:
@@ -106,21 +106,10 @@ class ModernBertTokenizer(CuttingTokenizer, BytePairTokenizer):
         """Writes tokenizer.json, and returns the content of tokenizer_config.json, which
         Hugging Face's AutoTokenizer opens."""
         pipeline = self.pipeline(masks=True)
-        cls, pad, sep, unk, mask = self.dialect.control
-        pipeline.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in (cls, pad, sep, unk)])
-        pipeline.save(str(directory / "tokenizer.json"))
-        return {
-            "tokenizer_class": "PreTrainedTokenizerFast",
-            "add_prefix_space": self.add_prefix_space,
-            "clean_up_tokenization_spaces": False,
-            "model_input_names": ["input_ids", "attention_mask"],
-            "cls_token": cls,
-            "pad_token": pad,
-            "sep_token": sep,
-            "unk_token": unk,
-            # The mask token takes the space before it along, as in the published tokenizers.
-            "mask_token": {"__type": "AddedToken", "content": mask, "lstrip": True, "normalized": False},
-        }
+        others = [AddedToken(name, special=True, normalized=False) for name in self.dialect.control[:-1]]
+        pipeline.add_special_tokens(others)
+        (directory / "tokenizer.json").write_text(pipeline.to_str(), encoding="utf-8")
+        return self._config_for_hugging_face()
 
 
 def nfc_with_places(text: str) -> tuple[str, Sequence[int] | None, Sequence[int] | None]:

@@ -24,15 +24,7 @@ ALL = (
 )
 KINDS: dict[str, type[Tokenizer]] = {kind.kind: kind for kind in ALL}
 # Every file of any tokenizer's vocabulary that can lie in a directory.
-VOCABULARY_FILES = (
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "spiece.model",
-    "spm.model",
-    "sentencepiece.bpe.model",
-    "tokenizer.json",
-)
+VOCABULARY_FILES = tuple(dict.fromkeys(name for kind in ALL for name in kind.files if name != "tokenizer_config.json"))
 
 
 def tokenizer_files(directory: str | Path) -> list[str]:

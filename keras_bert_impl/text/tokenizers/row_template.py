@@ -2,13 +2,15 @@
 
 import typing
 
+from tokenizers import processors
+
 
 class RowTemplate(typing.NamedTuple):
     """The slots of a row: `before` a `after`, or for a pair `before` a `between` b `after`, then padding.
 
     Fields:
         before, between, after: the control tokens of a slot, each "cls" or "sep".
-        second_segment: the segment id of the second text and of what is behind it. BERT: 1; RoBERTa has no segments: 0.
+        second_segment: the segment id of the second text and of what follows it. BERT: 1; RoBERTa has no segments: 0.
         cls_segment: the segment id of "cls"; None if it has that of the text beside it. XLNet: 2.
     """
 
@@ -37,6 +39,19 @@ class RowTemplate(typing.NamedTuple):
         """The segment ids of the control tokens of a slot beside a text of this segment."""
         own = {} if self.cls_segment is None else {"cls": self.cls_segment}
         return [own.get(name, segment) for name in slot]
+
+    def processor(self, cls, sep):
+        """These rows as a step of the `tokenizers` library, for control tokens that are pairs of a name and an id."""
+
+        def control(slot, segment=0):
+            names = {"cls": cls[0], "sep": sep[0]}
+            return [f"{names[one]}:{own}" for one, own in zip(slot, self.segments_of(slot, segment), strict=True)]
+
+        first = [*control(self.before), "$A"]
+        second = [*control(self.between), f"$B:{self.second_segment}", *control(self.after, self.second_segment)]
+        return processors.TemplateProcessing(
+            single=[*first, *control(self.after)], pair=[*first, *second], special_tokens=[cls, sep]
+        )
 
     def cls_place(self, length):
         """Where "cls" stands in a row of so many tokens: a number, or an array as the lengths."""

@@ -8,7 +8,11 @@ import base64
 import json
 import re
 import struct
+from collections.abc import Sequence
 from pathlib import Path
+
+from tokenizers import AddedToken
+from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.text.tokenizers.sentence_piece_model import SPACE, character_map
@@ -27,6 +31,7 @@ NOTHING = {**LAST_SPACES, "strip_right": False}  # as transformers 5 writes for 
 # learn have scores above -50.
 PENALTY = 100
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6  # types of pieces in a model file
+HIDING = "\ue000"  # a private character, before the names of tokens that no text is meant to hold
 IS_BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 
@@ -136,7 +141,7 @@ def byte_pair_model(pieces: list[tuple[str, float, int]], special: tuple[str, ..
 
 
 def without_normalizer(content: bytes, unknown: list[str], score: float) -> bytes:
-    """A model file changed so that texts stay as they are, and that unknown characters are pieces of that score behind
+    """A model file changed so that texts stay as they are, and that unknown characters are pieces of that score after
     the others. Of a field that stands twice in a message of Protocol Buffers, the later one counts."""
     as_it_is = _field(2, b"") + _field(3, 0) + _field(4, 0) + _field(5, 0)
     return content + b"".join(_piece(character, score, NORMAL) for character in unknown) + _field(3, as_it_is)
@@ -180,63 +185,48 @@ def _varint(value):
     return bytes([*groups, value])
 
 
-def write_file(tokenizer, path: Path) -> None:
-    """Writes a tokenizer.json as Hugging Face's tokenizer of the family has it, which finds control tokens in texts."""
+def pipeline_of(tokenizer, hidden: Sequence[str] = ()) -> Pipeline:
+    """A tokenizer over a SentencePiece model as one of the `tokenizers` library, such as Hugging Face's of the family.
+
+    It differs where the library does: characters of Unicode that it lower-cases or decomposes otherwise, final sigma,
+    and pieces that end in a digit and a comma, which it makes unlikely instead of cutting them.
+
+    Args:
+        tokenizer: a SentencePieceTokenizer.
+        hidden: tokens that texts do not hold; the library would find the names of control tokens in texts.
+    """
     table = character_map(tokenizer.model)
-    steps = [*tokenizer.steps(**tokenizer.settings()), *([_table_step(table)] if table else [])]
-    scores = [
-        score - PENALTY * tokenizer.is_cut_again(token)
+    table_steps = [{"type": "Precompiled", "precompiled_charsmap": base64.b64encode(table).decode("ascii")}]
+    vocabulary = [
+        (HIDING * (token in hidden) + token, score - PENALTY * tokenizer.is_cut_again(token))
         for token, score in zip(tokenizer.vocabulary, tokenizer.scores(), strict=True)
     ]
+    steps = [*tokenizer.steps(**tokenizer.settings()), *(table_steps if table else [])]
     content = {
         "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [_added_token(tokenizer, index) for index in sorted(tokenizer.special_ids)],
         "normalizer": {"type": "Sequence", "normalizers": steps},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [tokenizer.split, METASPACE]},
-        "post_processor": _template(tokenizer),
         "decoder": METASPACE,
         "model": {
             **MODEL,
             "byte_fallback": bool(tokenizer.bytes_of),
             "unk_id": tokenizer.unk_id,
-            "vocab": list(map(list, zip(tokenizer.vocabulary, scores, strict=True))),
+            "vocab": vocabulary,
         },
     }
-    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    pipeline = Pipeline.from_str(json.dumps(content))
+    pipeline.post_processor = tokenizer.row_processor
+    return pipeline
 
 
-def _table_step(table):
-    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(table).decode("ascii")}
+def control_token(tokenizer, index: int) -> AddedToken:
+    """A control token that is found in texts; that of masks takes the space before it along."""
+    is_mask = index == tokenizer.mask_id
+    return AddedToken(tokenizer.vocabulary[index], special=True, normalized=False, lstrip=is_mask)
 
 
-def _added_token(tokenizer, index):
-    """A control token; that of masks takes the space before it along."""
-    flags = dict.fromkeys(("single_word", "rstrip", "normalized"), False)
-    token = {"id": index, "content": tokenizer.vocabulary[index], "lstrip": index == tokenizer.mask_id}
-    return {**token, **flags, "special": True}
-
-
-def _template(tokenizer):
-    """How texts stand between control tokens, as the library's TemplateProcessing."""
-    template = tokenizer.template
-    ids = {"cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
-    tokens = {name: tokenizer.vocabulary[index] for name, index in ids.items()}
-
-    def control(slot, segment=0):
-        return [
-            {"SpecialToken": {"id": tokens[name], "type_id": own}}
-            for name, own in zip(slot, template.segments_of(slot, segment), strict=True)
-        ]
-
-    first = [*control(template.before), {"Sequence": {"id": "A", "type_id": 0}}]
-    second = [{"Sequence": {"id": "B", "type_id": template.second_segment}}]
-    return {
-        "type": "TemplateProcessing",
-        "single": [*first, *control(template.after)],
-        "pair": [*first, *control(template.between), *second, *control(template.after, template.second_segment)],
-        "special_tokens": {
-            tokens[name]: {"id": tokens[name], "ids": [ids[name]], "tokens": [tokens[name]]} for name in ids
-        },
-    }
+def write_file(tokenizer, path: Path) -> None:
+    """Writes a tokenizer.json as Hugging Face's tokenizer of the family has it, which finds control tokens in texts."""
+    pipeline = pipeline_of(tokenizer)
+    pipeline.add_special_tokens([control_token(tokenizer, index) for index in sorted(tokenizer.special_ids)])
+    path.write_text(pipeline.to_str(), encoding="utf-8")

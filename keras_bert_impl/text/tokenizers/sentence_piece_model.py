@@ -23,7 +23,7 @@ XLNET = {
     "control_symbols": ["<cls>", "<sep>", "<pad>", "<mask>", "<eod>"],
     "user_defined_symbols": ["<eop>", ".", "(", ")", '"', "-", "–", "£", "€"],  # noqa: RUF001
 }
-# The published vocabulary has [CLS], [SEP], [MASK] and <unk> behind reserved names, at 65, 66, 67 and 100.
+# The published vocabulary has [CLS], [SEP], [MASK] and <unk> after reserved names, at 65, 66, 67 and 100.
 BIGBIRD = {
     **{"pad_id": 0, "eos_id": 1, "bos_id": 2, "unk_id": 3, "normalization_rule_name": "identity"},
     "control_symbols": list(CONTROL_TOKENS),
@@ -60,7 +60,7 @@ def first_pieces(path: Path) -> list[str]:
 
 
 def _first_field(message):
-    """The bytes of field 1, with which a message begins, and what is behind it."""
+    """The bytes of field 1, with which a message begins, and what follows it."""
     key, place = _number(message, 0)
     length, place = _number(message, place)
     return (message[place : place + length], message[place + length :]) if key == 10 else (b"", b"")
@@ -83,7 +83,7 @@ def character_map(content: bytes) -> bytes:
 
 
 def _number(message, place):
-    """The number at a place of a message, in groups of seven bits, and the place behind it."""
+    """The number at a place of a message, in groups of seven bits, and the place after it."""
     number = shift = 0
     while True:
         byte = message[place]

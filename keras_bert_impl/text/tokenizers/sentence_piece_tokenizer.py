@@ -8,16 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.json_files import read_json_if_there
-from keras_bert_impl.text.tokenizers.cutting_tokenizer import CuttingTokenizer, Encoding, text_of_pieces
+from keras_bert_impl.text.tokenizers.cutting_tokenizer import CuttingTokenizer, text_of_pieces
 from keras_bert_impl.text.tokenizers.directory_checks import check_directory
 from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS, XLNET_ROWS
 from keras_bert_impl.text.tokenizers.sentence_piece_file import (
     AT_SPACES,
     AT_WHITE_SPACE,
     as_controls,
+    control_token,
     model_of,
+    pipeline_of,
     read_file,
     write_file,
 )
@@ -28,7 +31,7 @@ from keras_bert_impl.text.tokenizers.sentence_piece_model import (
     library,
 )
 from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed
-from keras_bert_impl.text.tokenizers.words import stripped_span, word_numbers
+from keras_bert_impl.text.tokenizers.words import stripped_span
 
 
 class SentencePieceTokenizer(CuttingTokenizer):
@@ -46,7 +49,6 @@ class SentencePieceTokenizer(CuttingTokenizer):
 
     model_file: typing.ClassVar[str]
     first: typing.ClassVar[str]  # the token of id 0
-    tokenizer_class: typing.ClassVar[str]
     # Names of the control tokens for padding, unknown, beginning, separator and mask.
     names: typing.ClassVar[tuple[str, ...]]
     further_controls: typing.ClassVar[tuple[str, ...]] = ()  # names of control tokens that rows do not have
@@ -127,8 +129,16 @@ class SentencePieceTokenizer(CuttingTokenizer):
         """The constructor's further arguments."""
         return {}
 
+    def pipeline(self, masks: bool = False) -> Pipeline:
+        """The tokenizer of the `tokenizers` library that is like this one; see `sentence_piece_file.pipeline_of`."""
+        hidden = {*self.names, *self.further_controls} - {self.names[-1] if masks else None}
+        pipeline = pipeline_of(self, hidden)
+        if masks:
+            pipeline.add_special_tokens([control_token(self, self.mask_id)])
+        return pipeline
+
     def get_config(self) -> dict:
-        return {"model": base64.b64encode(self.model).decode("ascii")}
+        return {"model": base64.b64encode(self.model).decode("ascii"), **self.settings()}
 
     @classmethod
     def from_config(cls, config: dict) -> "SentencePieceTokenizer":
@@ -162,10 +172,6 @@ class SentencePieceTokenizer(CuttingTokenizer):
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """The text of ids; what the model normalizes stays lost, and bytes that are no UTF-8 become U+FFFD."""
         return text_of_pieces(self, ids, skip_special_tokens).removeprefix(" ")
-
-    def word_numbers(self, text: str, encoding: Encoding) -> np.ndarray:
-        """The number of the word that each piece is in; see `Tokenizer`."""
-        return word_numbers(text, encoding.offsets)
 
     @property
     def is_continuation(self) -> list[bool]:
@@ -250,17 +256,9 @@ class SentencePieceTokenizer(CuttingTokenizer):
         (directory / self.model_file).write_bytes(self.model)
         # transformers prefers it: to read the model file it needs a version of protobuf that TensorFlow refuses.
         write_file(self, directory / "tokenizer.json")
-        pad, unknown, beginning, separator, mask = self.names
-        added = {"__type": "AddedToken", "content": mask, "lstrip": True, "normalized": False, "rstrip": False}
-        return {
-            "tokenizer_class": self.tokenizer_class,
-            **self._settings(),
-            **dict.fromkeys(("bos_token", "cls_token"), beginning),
-            **dict.fromkeys(("eos_token", "sep_token"), separator),
-            "pad_token": pad,
-            "unk_token": unknown,
-            "mask_token": {**added, "single_word": False, "special": True},
-        }
+        tokens = self._control_tokens_with_stripping_mask
+        ends = {"bos_token": tokens["cls_token"], "eos_token": tokens["sep_token"]}
+        return {"tokenizer_class": self.published_class, **self._settings(), **ends, **tokens}
 
 
 class AlbertTokenizer(SentencePieceTokenizer):
@@ -279,7 +277,7 @@ class AlbertTokenizer(SentencePieceTokenizer):
     kind = "sentence_piece"
     model_file = "spiece.model"
     files = (model_file, "tokenizer.json", "tokenizer_config.json")
-    tokenizer_class = "AlbertTokenizer"
+    published_class = "AlbertTokenizer"
     template = BERT_ROWS
     names = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
     mask_texts = ("[MASK]",)
@@ -294,9 +292,6 @@ class AlbertTokenizer(SentencePieceTokenizer):
         super().__init__(model)
         self.lowercase, self.keep_accents = lowercase, keep_accents
         self._with_comma = {index for index, token in enumerate(self.vocabulary) if self.is_cut_again(token)}
-
-    def get_config(self) -> dict:
-        return {**super().get_config(), **self.settings()}
 
     @classmethod
     def is_in(cls, files: VocabularyFiles) -> bool:
@@ -376,7 +371,7 @@ class XLNetTokenizer(AlbertTokenizer):
     """
 
     kind = "xlnet_sentence_piece"
-    tokenizer_class = "XLNetTokenizer"
+    published_class = "XLNetTokenizer"
     template = XLNET_ROWS
     names = ("<pad>", "<unk>", "<cls>", "<sep>", "<mask>")
     mask_texts = ("<mask>", "[MASK]")
@@ -409,7 +404,7 @@ class XLMRobertaTokenizer(SentencePieceTokenizer):
     kind = "xlm_sentence_piece"
     model_file = "sentencepiece.bpe.model"
     files = (model_file, "tokenizer.json", "tokenizer_config.json")
-    tokenizer_class = "XLMRobertaTokenizer"
+    published_class = "XLMRobertaTokenizer"
     template = ROBERTA_ROWS
     names = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
     mask_texts = ("<mask>", "[MASK]")
@@ -434,7 +429,7 @@ class XLMRobertaTokenizer(SentencePieceTokenizer):
 
 
 class DebertaV2Tokenizer(SentencePieceTokenizer):
-    """The tokenizer of DeBERTa's versions 2 and 3 (He et al. 2021): its SentencePiece model, and [MASK] behind it.
+    """The tokenizer of DeBERTa's versions 2 and 3 (He et al. 2021): its SentencePiece model, and [MASK] after it.
 
     Nothing is lower-cased. A model with byte fallback, as that of version 3, gives the bytes of a character that it
     does not know, a token each, as Microsoft's code does; the fast tokenizer of transformers 4 gives [UNK], and that of
@@ -449,7 +444,8 @@ class DebertaV2Tokenizer(SentencePieceTokenizer):
     model_file = "spm.model"
     files = (model_file, "tokenizer.json", "tokenizer_config.json")
     # That of transformers 5 would take the pieces from the file, but not its normalization.
-    tokenizer_class = "PreTrainedTokenizerFast"
+    published_class = "PreTrainedTokenizerFast"
+    similar_classes = ("DebertaV2Tokenizer",)
     template = BERT_ROWS
     names = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     mask_texts = ("[MASK]",)
@@ -517,7 +513,7 @@ class BigBirdTokenizer(SentencePieceTokenizer):
     kind = "bigbird_sentence_piece"
     model_file = "spiece.model"
     files = (model_file, "tokenizer.json", "tokenizer_config.json")
-    tokenizer_class = "BigBirdTokenizer"
+    published_class = "BigBirdTokenizer"
     template = BERT_ROWS
     names = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
     mask_texts = ("[MASK]",)

@@ -18,12 +18,15 @@ class Tokenizer:
     Attributes:
         kind: the name of the algorithm, as `keras-bert prepare-data --tokenizer` takes it.
         files: the names of the files that `save_pretrained` writes.
+        published_class: the name of the tokenizer in transformers, for tokenizer_config.json.
+        similar_classes: further classes of transformers that have its algorithm.
         template: how texts stand in a row.
         mask_texts: what stands for a masked word in a text; the first is the name of the mask token itself.
         vocabulary: the tokens in the order of their ids.
         lowercase: whether text is lower-cased.
         added_tokens: tokens that are whole wherever they are in a text; None if the algorithm knows none.
         listed_tokens: further tokens that files of the family list, of which nothing follows for the ids of texts.
+        stripped: the white space before a mask that belongs to the mask token.
         pad_id, unk_id, cls_id, sep_id, mask_id: the ids of the control tokens, by their meaning.
 
     A subclass also has these methods:
@@ -34,6 +37,8 @@ class Tokenizer:
         encode_with_masks(text): `encode` of a text in which each of `mask_texts` is the mask token.
         decode(ids, skip_special_tokens=True): the text of ids.
         is_continuation: for each token of the vocabulary whether it goes on with the word before it; for masking.
+        pipeline(masks=False): the tokenizer of the `tokenizers` library that gives these ids, in steps that a file can
+            hold; with `masks`, the name of the mask token in a text is that token.
         word_numbers(text, encoding): the number of the word that each piece of an encoding without control tokens is
             in, ascending from 0. Words end at white space and before and after each punctuation mark.
         piece_text(index): how a token reads, for people.
@@ -45,11 +50,14 @@ class Tokenizer:
 
     kind: ClassVar[str]
     files: ClassVar[tuple[str, ...]]
+    published_class: ClassVar[str]
+    similar_classes: ClassVar[tuple[str, ...]] = ()
     template: ClassVar[RowTemplate]
     mask_texts: ClassVar[tuple[str, ...]]
 
     added_tokens: Sequence[str] | None = None
     listed_tokens: ClassVar[tuple[str, ...]] = ()
+    stripped: str = ""
     vocabulary: list[str]
     _ids: dict[str, int]
 
@@ -106,6 +114,24 @@ class Tokenizer:
     def control_ids(self) -> tuple[int, int, int]:
         """The ids that stand in rows beside those of texts, and are never masked."""
         return self.cls_id, self.sep_id, self.pad_id
+
+    @property
+    def control_tokens(self) -> dict[str, str]:
+        """The control tokens by their names in Hugging Face's files, such as "pad_token"."""
+        names = ("pad", "unk", "cls", "sep", "mask")
+        return {f"{name}_token": self.vocabulary[getattr(self, f"{name}_id")] for name in names}
+
+    @property
+    def _control_tokens_with_stripping_mask(self) -> dict:
+        """`control_tokens`, of which that for masks takes the space before it along, as in published files."""
+        flags = {"lstrip": True, "normalized": False, "rstrip": False, "single_word": False, "special": True}
+        mask = {"__type": "AddedToken", "content": self.vocabulary[self.mask_id], **flags}
+        return {**self.control_tokens, "mask_token": mask}
+
+    @property
+    def row_processor(self):
+        """The step of a pipeline that puts texts between control tokens."""
+        return self.template.processor(*((self.id_to_token(index), index) for index in (self.cls_id, self.sep_id)))
 
     @property
     def special_ids(self) -> set[int]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from tokenizers import AddedToken, Encoding, decoders, models, processors
+from tokenizers import AddedToken, Encoding, decoders, models
 from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.json_files import read_json_if_there
@@ -41,12 +41,17 @@ class WordPieceTokenizer(Tokenizer):
 
     Attributes:
         names: of the control tokens: padding, unknown, first of a row, separator, mask.
-        published_class: the name of the tokenizer in transformers.
     """
 
     kind = "wordpiece"
     names = SPECIAL_TOKENS
     published_class = "BertTokenizer"
+    similar_classes = (
+        *("DistilBertTokenizer", "ElectraTokenizer", "ConvBertTokenizer", "LayoutLMTokenizer", "LxmertTokenizer"),
+        *("MobileBertTokenizer", "SqueezeBertTokenizer", "RetriBertTokenizer", "DPRReaderTokenizer"),
+        *("DPRQuestionEncoderTokenizer", "DPRContextEncoderTokenizer"),
+        "ErnieTokenizer",  # PaddleNLP's name of BERT's, in files that were converted
+    )
     files = ("vocab.txt", "tokenizer_config.json")
     template = BERT_ROWS
     mask_texts = ("[MASK]",)
@@ -61,21 +66,26 @@ class WordPieceTokenizer(Tokenizer):
 
     def _build_pipelines(self) -> None:
         """Three pipelines over one model: for ASCII, for any text, and for text in which [MASK] is the mask token."""
-        model = models.WordPiece(self._ids, unk_token="[UNK]", max_input_chars_per_word=MAX_CHARACTERS_PER_WORD)
-        self._plain = self._pipeline(
-            model, google_pipeline.plain_normalizer(self.lowercase), google_pipeline.plain_pre_tokenizer()
-        )
+        self._model = models.WordPiece(self._ids, unk_token="[UNK]", max_input_chars_per_word=MAX_CHARACTERS_PER_WORD)
+        plain = google_pipeline.plain_normalizer(self.lowercase), google_pipeline.plain_pre_tokenizer()
         exact = google_pipeline.exact_normalizer(self.lowercase), google_pipeline.exact_pre_tokenizer()
-        self._exact = self._pipeline(model, *exact)
-        self._masking = self._pipeline(model, *exact)
-        self._masking.add_special_tokens([AddedToken(self.mask_texts[0], special=True, normalized=False)])
+        self._plain, self._exact = self._pipeline(*plain), self._pipeline(*exact)
+        self._masking = self._pipeline(*exact, masks=True)
 
-    def _pipeline(self, model, normalizer, pre_tokenizer) -> Pipeline:
+    def pipeline(self, masks: bool = False) -> Pipeline:
+        """The tokenizer of the `tokenizers` library in steps that a file can hold; see
+        `google_pipeline.portable_normalizer`."""
+        normalizer = google_pipeline.portable_normalizer(self.lowercase)
+        return self._pipeline(normalizer, google_pipeline.exact_pre_tokenizer(), masks)
+
+    def _pipeline(self, normalizer, pre_tokenizer, masks=False) -> Pipeline:
         # The control tokens are not "added" to the pipeline: the library would find added tokens in the text.
-        pipeline = Pipeline(model)
+        pipeline = Pipeline(self._model)
         pipeline.normalizer = normalizer
         pipeline.pre_tokenizer = pre_tokenizer
-        pipeline.post_processor = post_processor(self)
+        pipeline.post_processor = self.row_processor
+        if masks:
+            pipeline.add_special_tokens([AddedToken(self.mask_texts[0], special=True, normalized=False)])
         return pipeline
 
     def get_config(self) -> dict:
@@ -93,13 +103,13 @@ class WordPieceTokenizer(Tokenizer):
 
     def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
         """Encodes each text as `encode` does, on all CPU cores, without padding or truncation."""
-        return self._of_each(texts, Pipeline.encode_batch, add_special_tokens)
+        return self._encoded(texts, Pipeline.encode_batch, add_special_tokens)
 
     def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text without [CLS] and [SEP]; twice as fast as `encode_batch`, which also keeps offsets."""
-        return [encoding.ids for encoding in self._of_each(texts, Pipeline.encode_batch_fast, False)]
+        return [encoding.ids for encoding in self._encoded(texts, Pipeline.encode_batch_fast, False)]
 
-    def _of_each(self, texts, encode_batch, add_special_tokens) -> list[Encoding]:
+    def _encoded(self, texts, encode_batch, add_special_tokens) -> list[Encoding]:
         plain = [place for place, text in enumerate(texts) if google_pipeline.is_plain(text)]
         other = sorted(set(range(len(texts))) - set(plain))
         encodings: list = [None] * len(texts)
@@ -203,7 +213,7 @@ class WordPieceTokenizer(Tokenizer):
             "do_lower_case": self.lowercase,
             "strip_accents": None,
             "tokenize_chinese_chars": True,
-            **dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), self.names, strict=True)),
+            **self.control_tokens,
         }
 
 
@@ -217,16 +227,9 @@ class MPNetTokenizer(WordPieceTokenizer):
     kind = "mpnet_wordpiece"
     names = ("<pad>", "[UNK]", "<s>", "</s>", "<mask>")
     published_class = "MPNetTokenizer"
+    similar_classes = ()
     template = ROBERTA_ROWS
     mask_texts = ("<mask>", "[MASK]")
-
-
-def post_processor(tokenizer) -> processors.PostProcessor:
-    """The layout of a tokenizer's rows as a step of a pipeline; see `RowTemplate`."""
-    cls, sep = ((tokenizer.id_to_token(index), index) for index in (tokenizer.cls_id, tokenizer.sep_id))
-    if tokenizer.template == BERT_ROWS:
-        return processors.BertProcessing(sep, cls)
-    return processors.RobertaProcessing(sep, cls, trim_offsets=False, add_prefix_space=False)
 
 
 def _check_steps(config: dict, lowercase: bool, source: Path) -> None:

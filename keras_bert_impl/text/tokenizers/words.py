@@ -55,7 +55,7 @@ def end_with_marks(text: str, end: int) -> int:
 
 
 def _first_character(spans, place):
-    """The character at which a piece begins, which for an empty one is that of the piece directly behind it; None for
+    """The character at which a piece begins, which for an empty one is that of the piece directly after it; None for
     an empty one that has no such piece."""
     start, end = spans[place]
     if start < end:

@@ -53,7 +53,7 @@ def test_a_file_that_transformers_writes_alone_gives_the_ids_of_the_model(tokeni
 def test_a_saved_tokenizer_gives_transformers_the_same_rows(tokenizer, tmp_path):
     tokenizer.save_pretrained(tmp_path, sequence_length=20)
     theirs = AutoTokenizer.from_pretrained(tmp_path)
-    assert theirs.model_max_length == 20 and type(theirs).__name__ == tokenizer.tokenizer_class
+    assert theirs.model_max_length == 20 and type(theirs).__name__ == tokenizer.published_class
     pair = theirs("The cat", "Paris")
     ours = tokenizer.encode("The cat", "Paris")
     assert pair["input_ids"] == ours.ids

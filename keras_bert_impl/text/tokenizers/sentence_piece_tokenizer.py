@@ -33,6 +33,9 @@ from keras_bert_impl.text.tokenizers.sentence_piece_model import (
 from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed
 from keras_bert_impl.text.tokenizers.words import stripped_span
 
+# Without them, transformers 5 gives no segments for these tokenizers, and so computes pairs as single texts.
+INPUTS_WITH_SEGMENTS = ["input_ids", "token_type_ids", "attention_mask"]
+
 
 class SentencePieceTokenizer(CuttingTokenizer):
     """What the tokenizers over a SentencePiece model share (Kudo and Richardson 2018).
@@ -258,7 +261,7 @@ class SentencePieceTokenizer(CuttingTokenizer):
         write_file(self, directory / "tokenizer.json")
         tokens = self._control_tokens_with_stripping_mask
         ends = {"bos_token": tokens["cls_token"], "eos_token": tokens["sep_token"]}
-        return {"tokenizer_class": self.published_class, **self._settings(), **ends, **tokens}
+        return {"tokenizer_class": self.published_class, **ends, **tokens, **self._settings()}
 
 
 class AlbertTokenizer(SentencePieceTokenizer):
@@ -352,9 +355,8 @@ class AlbertTokenizer(SentencePieceTokenizer):
         return {name: bool(value) for name, value in theirs.items() if value is not None}
 
     def _settings(self):
-        # transformers 5 would otherwise give no segments, and so compute pairs as single texts.
-        inputs = ["input_ids", "token_type_ids", "attention_mask"]
-        return {"do_lower_case": self.lowercase, "keep_accents": self.keep_accents, "model_input_names": inputs}
+        own = {"do_lower_case": self.lowercase, "keep_accents": self.keep_accents}
+        return {**own, "model_input_names": INPUTS_WITH_SEGMENTS}
 
 
 class XLNetTokenizer(AlbertTokenizer):
@@ -386,9 +388,8 @@ class XLNetTokenizer(AlbertTokenizer):
     def is_of_model(cls, pieces: list[str]) -> bool:
         return pieces[:1] == [cls.first]
 
-    def write_vocabulary_files(self, directory: Path) -> dict:
-        own = {"bos_token": "<s>", "eos_token": "</s>", "padding_side": "left"}
-        return {**super().write_vocabulary_files(directory), **own}
+    def _settings(self):
+        return {**super()._settings(), "bos_token": "<s>", "eos_token": "</s>", "padding_side": "left"}
 
 
 class XLMRobertaTokenizer(SentencePieceTokenizer):
@@ -541,11 +542,8 @@ class BigBirdTokenizer(SentencePieceTokenizer):
     def _own_model(cls, content: bytes) -> bytes:
         return as_controls(content, (*cls.names, *cls.further_controls))
 
-    def write_vocabulary_files(self, directory: Path) -> dict:
-        own = {"bos_token": "<s>", "eos_token": "</s>"}
-        # transformers would otherwise give no segments, and so compute pairs as single texts.
-        own["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
-        return {**super().write_vocabulary_files(directory), **own}
+    def _settings(self):
+        return {"bos_token": "<s>", "eos_token": "</s>", "model_input_names": INPUTS_WITH_SEGMENTS}
 
 
 def prepare(text: str, lowercase: bool, keep_accents: bool) -> tuple[str, list[int]]:

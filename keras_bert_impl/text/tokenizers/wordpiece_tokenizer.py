@@ -10,10 +10,10 @@ from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.json_files import read_json_if_there
 from keras_bert_impl.text.tokenizers import google_pipeline, tokenizer_json_reader
+from keras_bert_impl.text.tokenizers.cutting_tokenizer import CuttingTokenizer
 from keras_bert_impl.text.tokenizers.directory_checks import check_directory
 from keras_bert_impl.text.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
 from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
-from keras_bert_impl.text.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed
 from keras_bert_impl.text.tokenizers.vocabulary import (
     SPECIAL_TOKENS,
@@ -23,7 +23,7 @@ from keras_bert_impl.text.tokenizers.vocabulary import (
 )
 
 
-class WordPieceTokenizer(Tokenizer):
+class WordPieceTokenizer(CuttingTokenizer):
     """The tokenizer of google-research/bert, id for id (Devlin et al. 2019, section 3; Wu et al. 2016).
 
     Text is cleaned, split at white space and punctuation, with `lowercase` also lower-cased and stripped of
@@ -62,30 +62,26 @@ class WordPieceTokenizer(Tokenizer):
         self.lowercase = lowercase
         ids = self._ids_of(self.names, str(vocabulary) if is_path else "vocabulary")
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
-        self._build_pipelines()
-
-    def _build_pipelines(self) -> None:
-        """Three pipelines over one model: for ASCII, for any text, and for text in which [MASK] is the mask token."""
         self._model = models.WordPiece(self._ids, unk_token="[UNK]", max_input_chars_per_word=MAX_CHARACTERS_PER_WORD)
         plain = google_pipeline.plain_normalizer(self.lowercase), google_pipeline.plain_pre_tokenizer()
         exact = google_pipeline.exact_normalizer(self.lowercase), google_pipeline.exact_pre_tokenizer()
         self._plain, self._exact = self._pipeline(*plain), self._pipeline(*exact)
-        self._masking = self._pipeline(*exact, masks=True)
 
     def pipeline(self, masks: bool = False) -> Pipeline:
         """The tokenizer of the `tokenizers` library in steps that a file can hold; see
         `google_pipeline.portable_normalizer`."""
         normalizer = google_pipeline.portable_normalizer(self.lowercase)
-        return self._pipeline(normalizer, google_pipeline.exact_pre_tokenizer(), masks)
+        pipeline = self._pipeline(normalizer, google_pipeline.exact_pre_tokenizer())
+        if masks:
+            pipeline.add_special_tokens([AddedToken(self.mask_texts[0], special=True, normalized=False)])
+        return pipeline
 
-    def _pipeline(self, normalizer, pre_tokenizer, masks=False) -> Pipeline:
+    def _pipeline(self, normalizer, pre_tokenizer) -> Pipeline:
         # The control tokens are not "added" to the pipeline: the library would find added tokens in the text.
         pipeline = Pipeline(self._model)
         pipeline.normalizer = normalizer
         pipeline.pre_tokenizer = pre_tokenizer
         pipeline.post_processor = self.row_processor
-        if masks:
-            pipeline.add_special_tokens([AddedToken(self.mask_texts[0], special=True, normalized=False)])
         return pipeline
 
     def get_config(self) -> dict:
@@ -121,11 +117,9 @@ class WordPieceTokenizer(Tokenizer):
                 encodings[place] = encoding
         return encodings
 
-    def encode_with_masks(self, text: str) -> Encoding:
-        """[CLS] text [SEP], where each upper-case "[MASK]" in the text is the mask token: for filling masks."""
-        for other in self.mask_texts[1:]:
-            text = text.replace(other, self.mask_texts[0])
-        return self._masking.encode(text)
+    def _cut(self, text):
+        found = self.encode(text, add_special_tokens=False)
+        return found.ids, found.tokens, found.offsets
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """Joins pieces to text without spaces before punctuation, as Hugging Face does; case and accents stay lost."""

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from tokenizers import AddedToken
+from tokenizers import AddedToken, models
 from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.json_files import read_json
@@ -207,14 +207,11 @@ def pipeline_of(tokenizer, hidden: Sequence[str] = ()) -> Pipeline:
         "normalizer": {"type": "Sequence", "normalizers": steps},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [tokenizer.split, METASPACE]},
         "decoder": METASPACE,
-        "model": {
-            **MODEL,
-            "byte_fallback": bool(tokenizer.bytes_of),
-            "unk_id": tokenizer.unk_id,
-            "vocab": vocabulary,
-        },
+        "model": {"type": "WordLevel", "vocab": {}, "unk_token": ""},
     }
     pipeline = Pipeline.from_str(json.dumps(content))
+    # Not by the file: what the library reads of a number is not always the same number.
+    pipeline.model = models.Unigram(vocabulary, unk_id=tokenizer.unk_id, byte_fallback=bool(tokenizer.bytes_of))
     pipeline.post_processor = tokenizer.row_processor
     return pipeline
 
@@ -229,4 +226,7 @@ def write_file(tokenizer, path: Path) -> None:
     """Writes a tokenizer.json as Hugging Face's tokenizer of the family has it, which finds control tokens in texts."""
     pipeline = pipeline_of(tokenizer)
     pipeline.add_special_tokens([control_token(tokenizer, index) for index in sorted(tokenizer.special_ids)])
-    path.write_text(pipeline.to_str(), encoding="utf-8")
+    content = json.loads(pipeline.to_str())
+    # The library leaves out add_prefix_space, which readers in other languages look for.
+    content["pre_tokenizer"]["pretokenizers"][1] = content["decoder"] = METASPACE
+    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")

@@ -14,7 +14,7 @@ from keras_bert_impl.text.tokenizers.cutting_tokenizer import CuttingTokenizer
 from keras_bert_impl.text.tokenizers.directory_checks import check_directory
 from keras_bert_impl.text.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
 from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
-from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed
+from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed, check_step
 from keras_bert_impl.text.tokenizers.vocabulary import (
     SPECIAL_TOKENS,
     is_cased,
@@ -180,7 +180,9 @@ class WordPieceTokenizer(CuttingTokenizer):
             lowercase = agreed(directory, "lowercase", config_path.name, normalizer, config.get("do_lower_case"))
         if lowercase is None:
             lowercase = not is_cased(vocabulary)
-        _check_steps(config, lowercase, config_path)
+        of_google = {"strip_accents": lowercase, "tokenize_chinese_chars": True, "word_tokenizer_type": "basic"}
+        given = {name: value for name, value in config.items() if value is not None}
+        check_step(config_path, f"tokenizer with lowercase {lowercase}", given, of_google)
         found = cls(vocabulary, lowercase)
         check_directory(found, directory)
         agreed(directory, "tokens", path.name, in_steps, vocabulary)
@@ -224,14 +226,3 @@ class MPNetTokenizer(WordPieceTokenizer):
     similar_classes = ()
     template = ROBERTA_ROWS
     mask_texts = ("<mask>", "[MASK]")
-
-
-def _check_steps(config: dict, lowercase: bool, source: Path) -> None:
-    """Refuses a Hugging Face configuration whose ids would not be Google's."""
-    of_google = {"strip_accents": lowercase, "tokenize_chinese_chars": True, "word_tokenizer_type": "basic"}
-    for name, value in of_google.items():
-        if config.get(name) not in (None, value):
-            raise ValueError(
-                f"{source} has {name} {config[name]!r} with lower-casing {lowercase}, expected {value!r}: Google's "
-                "tokenizer, which is used here, would give other ids."
-            )

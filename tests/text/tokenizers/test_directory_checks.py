@@ -136,7 +136,7 @@ def test_words_of_mecab_are_refused(name, tmp_path):
     change_json(tmp_path / name, tokenizer_class="BertTokenizerFast")
     assert open_tokenizer(tmp_path) == tokenizer
     change_json(tmp_path / "tokenizer_config.json", word_tokenizer_type="mecab")
-    with pytest.raises(ValueError, match=r"has word_tokenizer_type 'mecab' with lower-casing .*, expected 'basic'"):
+    with pytest.raises(ValueError, match=r"word_tokenizer_type of the tokenizer .* is 'mecab', expected 'basic'"):
         open_tokenizer(tmp_path)
 
 

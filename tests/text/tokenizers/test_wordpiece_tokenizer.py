@@ -123,7 +123,7 @@ def test_a_directory_that_does_not_say_it_takes_the_case_from_its_vocabulary(mor
 def test_checkpoint_with_other_steps_is_refused(tmp_path, tokenizer):
     tokenizer.save_pretrained(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "strip_accents": False}))
-    with pytest.raises(ValueError, match="strip_accents False with lower-casing True, expected True"):
+    with pytest.raises(ValueError, match="strip_accents of the tokenizer with lowercase True is False, expected True"):
         WordPieceTokenizer.from_pretrained(tmp_path)
 
 

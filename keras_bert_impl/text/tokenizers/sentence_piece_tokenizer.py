@@ -51,7 +51,7 @@ class SentencePieceTokenizer(CuttingTokenizer):
     """
 
     model_file: typing.ClassVar[str]
-    first: typing.ClassVar[str]  # the token of id 0
+    first: typing.ClassVar[str]  # the token of id 0, if no other kind's model has a file of that name
     # Names of the control tokens for padding, unknown, beginning, separator and mask.
     names: typing.ClassVar[tuple[str, ...]]
     further_controls: typing.ClassVar[tuple[str, ...]] = ()  # names of control tokens that rows do not have
@@ -188,15 +188,7 @@ class SentencePieceTokenizer(CuttingTokenizer):
     @classmethod
     def is_in(cls, files: VocabularyFiles) -> bool:
         """Whether files of a checkpoint directory are those of such a tokenizer."""
-        if cls.model_file in files:
-            return cls.is_of_model(first_pieces(files.directory / cls.model_file))
-        return files.first_pieces[:1] == [cls.first]
-
-    @classmethod
-    def is_of_model(cls, pieces: list[str]) -> bool:
-        """Whether a file of the name `model_file` that begins with these pieces is of this kind, rather than of another
-        that calls it so, too."""
-        return True
+        return cls.model_file in files or files.first_pieces[:1] == [cls.first]
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> "SentencePieceTokenizer":
@@ -284,7 +276,6 @@ class AlbertTokenizer(SentencePieceTokenizer):
     template = BERT_ROWS
     names = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
     mask_texts = ("[MASK]",)
-    first = "<pad>"
     variants = tuple(
         {"lowercase": lowercase, "keep_accents": keep_accents}
         for lowercase in (True, False)
@@ -298,11 +289,7 @@ class AlbertTokenizer(SentencePieceTokenizer):
 
     @classmethod
     def is_in(cls, files: VocabularyFiles) -> bool:
-        return super().is_in(files) and not BigBirdTokenizer.is_in(files)
-
-    @classmethod
-    def is_of_model(cls, pieces: list[str]) -> bool:
-        return pieces[:1] != [XLNetTokenizer.first]
+        return cls is _kind_of_spiece_model(files)
 
     @classmethod
     def is_cut_again(cls, piece: str) -> bool:
@@ -377,16 +364,11 @@ class XLNetTokenizer(AlbertTokenizer):
     template = XLNET_ROWS
     names = ("<pad>", "<unk>", "<cls>", "<sep>", "<mask>")
     mask_texts = ("<mask>", "[MASK]")
-    first = "<unk>"
     further_controls = ("<s>", "</s>", "<eod>")
     listed_tokens = (*further_controls, "<eop>")
 
     def __init__(self, model: str | Path | bytes, lowercase: bool = False, keep_accents: bool = False):
         super().__init__(model, lowercase, keep_accents)
-
-    @classmethod
-    def is_of_model(cls, pieces: list[str]) -> bool:
-        return pieces[:1] == [cls.first]
 
     def _settings(self):
         return {**super()._settings(), "bos_token": "<s>", "eos_token": "</s>", "padding_side": "left"}
@@ -518,7 +500,6 @@ class BigBirdTokenizer(SentencePieceTokenizer):
     template = BERT_ROWS
     names = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
     mask_texts = ("[MASK]",)
-    first = "<pad>"
     further_controls = ("<s>", "</s>")
     split = AT_SPACES  # the model has no table of characters: other white space is unknown to it
     # Of the published vocabulary, whose ids 3 to 99 they have, but for those of [CLS], [SEP] and [MASK].
@@ -534,9 +515,7 @@ class BigBirdTokenizer(SentencePieceTokenizer):
 
     @classmethod
     def is_in(cls, files: VocabularyFiles) -> bool:
-        is_there = cls.model_file in files
-        pieces = first_pieces(files.directory / cls.model_file) if is_there else files.first_pieces
-        return pieces == [cls.first, "</s>"]  # of ALBERT's, <unk> is the second
+        return cls is _kind_of_spiece_model(files)
 
     @classmethod
     def _own_model(cls, content: bytes) -> bytes:
@@ -544,6 +523,17 @@ class BigBirdTokenizer(SentencePieceTokenizer):
 
     def _settings(self):
         return {"bos_token": "<s>", "eos_token": "</s>", "model_input_names": INPUTS_WITH_SEGMENTS}
+
+
+def _kind_of_spiece_model(files):
+    """The class of a spiece.model in a directory, or of the vocabulary in its tokenizer.json; three have such files."""
+    is_there = "spiece.model" in files
+    pieces = first_pieces(files.directory / "spiece.model") if is_there else files.first_pieces
+    if pieces[:1] == ["<unk>"]:
+        return XLNetTokenizer
+    if pieces == ["<pad>", "</s>"]:
+        return BigBirdTokenizer
+    return AlbertTokenizer if is_there or pieces[:1] == ["<pad>"] else None
 
 
 def prepare(text: str, lowercase: bool, keep_accents: bool) -> tuple[str, list[int]]:

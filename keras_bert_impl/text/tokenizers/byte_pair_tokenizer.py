@@ -107,8 +107,7 @@ class BytePairTokenizer(CuttingTokenizer):
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """The text of ids. Bytes that are not valid UTF-8, of a character that was cut, become U+FFFD."""
-        special = self.special_ids if skip_special_tokens else ()
-        return decoders.ByteLevel().decode([self.id_to_token(index) for index in map(int, ids) if index not in special])
+        return decoders.ByteLevel().decode(self._tokens(ids, skip_special_tokens))
 
     def in_running_text(self, sentences: Sequence[str]) -> list[str]:
         return [*sentences[:1], *(f" {sentence}" for sentence in sentences[1:])]

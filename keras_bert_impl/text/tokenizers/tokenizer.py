@@ -80,7 +80,7 @@ class Tokenizer:
 
     def __reduce__(self):
         # Libraries' pipelines cannot always be pickled, so a tokenizer is built again from its arguments.
-        return _rebuilt, (type(self), self.get_config())
+        return type(self).from_config, (self.get_config(),)
 
     @classmethod
     def from_config(cls, config: dict) -> "Tokenizer":
@@ -168,6 +168,10 @@ class Tokenizer:
             filled += (piece if filled else piece.removeprefix(" ")) + following
         return filled
 
+    def _tokens(self, ids: Sequence[int], skip_special_tokens: bool) -> list[str]:
+        special = self.special_ids if skip_special_tokens else ()
+        return [self.vocabulary[index] for index in map(int, ids) if index not in special]
+
     def token_to_id(self, token: str) -> int | None:
         """The id of a vocabulary entry, or None."""
         return self._ids.get(token)
@@ -175,7 +179,3 @@ class Tokenizer:
     def id_to_token(self, index: int) -> str:
         """The vocabulary entry of an id."""
         return self.vocabulary[index]
-
-
-def _rebuilt(kind, config):
-    return kind.from_config(config)

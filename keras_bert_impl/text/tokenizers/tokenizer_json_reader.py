@@ -94,12 +94,12 @@ def tokens_by_id(path: Path, ids: object, content: dict) -> list[str]:
     return tokens
 
 
-def read_lowercase(path: Path) -> bool:
-    """Whether the normalizer of a tokenizer.json lower-cases.
+def read_wordpiece(path: Path) -> tuple[list[str], bool]:
+    """The tokens of a tokenizer.json, as `read_tokens`, and whether its normalizer lower-cases.
 
     Raises: ValueError if the steps before the model are not Google's and would give other pieces.
     """
-    content = read_json(path)
+    tokens, content = read_tokens(path), read_json(path)
     check_step(path, "pre_tokenizer", content.get("pre_tokenizer") or {}, PRE_TOKENIZER)
     normalizer = content.get("normalizer") or {}
     if normalizer.get("type") == "Sequence" and len(normalizer.get("normalizers") or []) == 1:
@@ -108,7 +108,7 @@ def read_lowercase(path: Path) -> bool:
     # Google's tokenizer strips accents exactly when it lower-cases.
     strips = {} if normalizer.get("strip_accents") is None else {"strip_accents": lowercase}
     check_step(path, "normalizer", normalizer, {**NORMALIZER, **strips})
-    return lowercase
+    return tokens, lowercase
 
 
 def check_step(path, step, found, expected, whose="Google's"):

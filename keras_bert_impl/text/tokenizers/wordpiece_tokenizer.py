@@ -9,12 +9,12 @@ from tokenizers import AddedToken, Encoding, decoders, models
 from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.json_files import read_json_if_there
-from keras_bert_impl.text.tokenizers import google_pipeline, tokenizer_json_reader
+from keras_bert_impl.text.tokenizers import google_pipeline
 from keras_bert_impl.text.tokenizers.cutting_tokenizer import CuttingTokenizer
 from keras_bert_impl.text.tokenizers.directory_checks import check_directory
 from keras_bert_impl.text.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
 from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
-from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed, check_step
+from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed, check_step, read_wordpiece
 from keras_bert_impl.text.tokenizers.vocabulary import (
     SPECIAL_TOKENS,
     is_cased,
@@ -123,9 +123,7 @@ class WordPieceTokenizer(CuttingTokenizer):
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """Joins pieces to text without spaces before punctuation, as Hugging Face does; case and accents stay lost."""
-        special = self.special_ids if skip_special_tokens else ()
-        tokens = [self.id_to_token(index) for index in map(int, ids) if index not in special]
-        return decoders.WordPiece(prefix="##", cleanup=True).decode(tokens)
+        return decoders.WordPiece(prefix="##", cleanup=True).decode(self._tokens(ids, skip_special_tokens))
 
     def word_numbers(self, text: str, encoding: Encoding) -> np.ndarray:
         """The number of the word that each piece is in; see `Tokenizer`."""
@@ -170,10 +168,7 @@ class WordPieceTokenizer(CuttingTokenizer):
         directory = Path(directory)
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
         config = read_json_if_there(config_path)
-        in_steps = normalizer = None
-        if steps_path.is_file():
-            in_steps = tokenizer_json_reader.read_tokens(steps_path)
-            normalizer = tokenizer_json_reader.read_lowercase(steps_path)
+        in_steps, normalizer = read_wordpiece(steps_path) if steps_path.is_file() else (None, None)
         path = directory / "vocab.txt"
         vocabulary = read_vocabulary(path) if path.is_file() or in_steps is None else in_steps
         if lowercase is None:

@@ -180,5 +180,5 @@ def tokenizer_of_transformers(tokenizer):
         for token, score in zip(tokenizer.vocabulary, tokenizer.scores(), strict=True)
     ]
     vocabulary = list(zip(tokenizer.vocabulary, scores, strict=True))
-    kind = getattr(transformers, tokenizer.tokenizer_class)
+    kind = getattr(transformers, tokenizer.published_class)
     return kind(vocab=vocabulary, _spm_precompiled_charsmap=character_map(tokenizer.model))

@@ -5,6 +5,11 @@ import importlib.util
 from keras_bert_impl import features
 from keras_bert_impl.models.pretrained import check_tokenizer_fits
 
+ON_WINDOWS = (
+    " (tensorflow-text does not exist for Windows: save the model with save_pretrained, and export the checkpoint "
+    "under WSL or Linux)"
+)
+
 
 def check_model(model):
     """Raises ValueError if the model is of a kind that cannot be exported, or does what an export cannot do."""
@@ -42,10 +47,11 @@ def checked_text_settings(model, tokenizer, sequence_length):
     return tokenizer, sequence_length
 
 
-def require(format_name, extra, packages, remark=""):
+def require(format_name, extra, packages):
     """Raises ImportError that names the packages that are missing and the command that installs them."""
     missing = [name for name in packages if not _is_installed(name)]
     if missing:
+        remark = ON_WINDOWS if "tensorflow_text" in missing else ""
         raise ImportError(
             f"{format_name} needs {' and '.join(missing)} to be installed: pip install 'keras_bert_impl[{extra}]'"
             f"{remark}."

@@ -1,31 +1,8 @@
 """The program `example.py` of an export: it runs the model with its runtime, NumPy and `tokenizers`, nothing else."""
 
 from keras_bert_impl.encoders.asked import SENTENCE
+from keras_bert_impl.export.formats import FORMATS
 
-# How each runtime loads the model as `run`, from a dict of arrays to a dict of outputs: packages, imports, lines.
-RUNTIMES = {
-    "onnx": (
-        "onnxruntime",
-        "import onnxruntime",
-        """session = onnxruntime.InferenceSession(here / "model.onnx")
-names = [output.name for output in session.get_outputs()]
-run = lambda rows: dict(zip(names, session.run(None, rows)))""",
-    ),
-    "openvino": (
-        "openvino",
-        "import openvino",
-        # By default OpenVINO computes in bfloat16 where the processor can.
-        """hint = {"INFERENCE_PRECISION_HINT": "f32"}
-run = openvino.compile_model(here / "openvino_model.xml", "CPU", hint)""",
-    ),
-    "litert": (
-        "ai-edge-litert",
-        "from ai_edge_litert.interpreter import Interpreter",
-        """interpreter = Interpreter(str(here / "model.tflite"))
-signature = interpreter.get_signature_runner()
-run = lambda rows: signature(**rows)""",
-    ),
-}
 TEXTS = f'encodings = tokenizer.encode_batch(["{SENTENCE}", "It slept."])'
 PAIRS = f'encodings = tokenizer.encode_batch([("{SENTENCE}", "It slept."), ("{SENTENCE}", "Rain fell.")])'
 # The lines that encode texts, by task; those of other tasks are TEXTS.
@@ -100,7 +77,7 @@ def program(asked, format_name, precision, mask="[MASK]"):
     if format_name == "saved_model":
         arguments = ", ".join(f"{name}=tf.constant({value!r})" for name, value in asked.inputs.items())
         return SAVED_MODEL_PROGRAM.format(arguments=arguments, output=asked.shown)
-    packages, imports, load = RUNTIMES[format_name]
+    packages, imports, load = FORMATS[format_name].program
     return PROGRAM.format(
         packages=packages,
         imports=imports,

@@ -9,8 +9,9 @@ import numpy as np
 from keras_bert_impl.batching import means_of_texts
 from keras_bert_impl.checkpoints.huggingface import MULTI_LABEL
 from keras_bert_impl.export import runtimes
+from keras_bert_impl.export.formats import FORMATS
 from keras_bert_impl.json_files import read_json
-from keras_bert_impl.models.answers import sigmoid, softmax
+from keras_bert_impl.models.answers import of_length_one, sigmoid, softmax
 
 ROWS = 64  # windows of long texts that are computed at once
 # Format and precision of which all activations of a run are rounded by one scale: each row runs alone and without
@@ -28,20 +29,13 @@ def description_of(directory):
     return found
 
 
-def open_rows(directory, format_name, precision, threads=None):
-    """A function from rows, a dict of arrays, to a dict of outputs, of an export in any format but SavedModel."""
-    if format_name == "openvino":
-        return runtimes.open_openvino(directory, threads, precision)
-    return {"onnx": runtimes.open_onnx, "litert": runtimes.open_litert}[format_name](directory, threads)
-
-
 def open_texts(directory, threads=None):
     """A function from texts, or pairs of texts, to a dict of outputs: tokenizing is part of it."""
     export = description_of(directory)
     if export["format"] == "saved_model":
         return open_saved_model(directory, threads)
     runtimes.warn_of_overflow(directory, export)
-    run = open_rows(directory, export["format"], export["precision"], threads or os.cpu_count())
+    run = FORMATS[export["format"]].open(directory, threads or os.cpu_count(), export["precision"])
     return functools.partial(TextReader(directory).answer, run)
 
 
@@ -125,8 +119,7 @@ class TextReader:
             shares = sigmoid if self._config.get("problem_type") == MULTI_LABEL else softmax
             found["probabilities"] = shares(found["logits"]).astype("float32")
         if self._normalizes:
-            lengths = np.linalg.norm(found["vector"], axis=-1, keepdims=True)
-            found["vector"] /= np.maximum(lengths, 1e-12)
+            found["vector"] = of_length_one(found["vector"])
         return found
 
 

@@ -27,32 +27,24 @@ from keras_bert_impl.text.tokenizers.rows import rows_from_texts
 ROWS_AT_ONCE = 8
 NARROW = 16  # rows or columns of a table below which a product stays in float32
 PRECISIONS = ("float32", "float16", "bfloat16", "int8_weights", "int8")
-NO_BFLOAT16 = "{} has no kernels for bfloat16 on a CPU; OpenVINO has: format openvino."
-REASONS = {
-    ("onnx", "bfloat16"): NO_BFLOAT16.format("ONNX Runtime"),
-    ("litert", "bfloat16"): NO_BFLOAT16.format("LiteRT"),
-    ("litert", "float16"): "LiteRT computes in float32 on a CPU anyway; int8_weights makes a smaller file, and the "
-    "formats onnx and openvino have float16.",
-}
-PACKAGES = {"onnx": ("onnxruntime", "onnx_ir"), "openvino": ("nncf",), "litert": ("ai_edge_quantizer",)}
 
 
-def check_precision(format_name, precision, calibration_texts):
+def check_precision(name, form, precision, calibration_texts):
     """Raises ValueError for a precision that a format does not have, or without texts to calibrate; ImportError without
     the tool."""
     reason = "" if precision in PRECISIONS else f"it can be {', '.join(PRECISIONS)}."
-    if reason := REASONS.get((format_name, precision), reason):
-        raise ValueError(f"The format {format_name} has no {precision}: {reason}")
-    if (format_name, precision) == ("openvino", "int8") and not calibration_texts:
+    if reason := form.lacks.get(precision, reason):
+        raise ValueError(f"The format {name} has no {precision}: {reason}")
+    if (name, precision) == ("openvino", "int8") and not calibration_texts:
         raise ValueError(
             "int8 in OpenVINO rounds activations by the ranges that they have for typical texts: pass a few hundred "
             "of them as calibration_texts, or take int8_weights, which needs none."
         )
     if precision.startswith("int8"):
-        require(f"{precision} for {format_name}", format_name, PACKAGES[format_name])
+        require(f"{precision} for {name}", form.extra, form.tools)
 
 
-def reduce_onnx(path, precision):
+def reduce_onnx(path, precision, calibration_rows=None):
     """Rewrites an ONNX file in a precision."""
     import onnx
     from onnxruntime import quantization
@@ -117,7 +109,7 @@ def narrow_products(model):
     return [name for name, shape in shapes.items() if shape.is_static and min(shape.to_shape()) < NARROW]
 
 
-def reduce_litert(path, precision):
+def reduce_litert(path, precision, calibration_rows=None):
     """Rewrites a LiteRT file in a precision."""
     from ai_edge_quantizer import quantizer, recipe
 
@@ -128,7 +120,7 @@ def reduce_litert(path, precision):
         path.write_bytes(steps.quantize().quantized_model)
 
 
-def calibration_rows(model, tokenizer, texts, sequence_length):
+def calibration_rows(model, texts, tokenizer, sequence_length):
     """Rows of texts as the model takes them in `predict`, in batches of similar length: a list of dicts.
 
     Texts for masked words need no [MASK] here: every row predicts its second token.

@@ -1,14 +1,12 @@
 """Writes a trained model in the formats of runtimes that take rows of ids: ONNX, OpenVINO and LiteRT."""
 
-import functools
+import contextlib
 
-from keras_bert_impl.export import export_files, opened, precisions, row_samples, runtimes
+from keras_bert_impl.export import export_files, precisions, row_samples, runtimes
 from keras_bert_impl.export.checks import check_model, checked_text_settings, require
 from keras_bert_impl.export.destination import check_destination, replaced_when_whole
+from keras_bert_impl.export.formats import FORMATS
 from keras_bert_impl.export.handover import write_on
-
-ONNX_FILE, OPENVINO_FILE, LITERT_FILE = "model.onnx", "openvino_model.xml", "model.tflite"
-ONNX_WRITER, LITERT_WRITER = "keras_bert_impl.export.onnx_graph", "keras_bert_impl.export.litert_graph"
 
 
 def export_onnx(
@@ -49,13 +47,7 @@ def export_onnx(
         another kind, quantized, has no tokenizer, takes fewer tokens, or is of a class that another process cannot
         import; ImportError that names what to install; RuntimeError if the process fails or the outputs differ.
     """
-    tokenizer, sequence_length = _checked(model, directory, ONNX_FILE, tokenizer, sequence_length, overwrite)
-    precisions.check_precision("onnx", precision, None)
-    require("An ONNX file", "onnx", ("torch", "onnx", "onnxscript", "onnxruntime"))
-    with replaced_when_whole(directory) as target:
-        write_on("torch", ONNX_WRITER, model, tokenizer, sequence_length, target)
-        reduce = functools.partial(precisions.reduce_onnx, target / ONNX_FILE, precision)
-        _finish(model, tokenizer, sequence_length, target, "onnx", reduce, precision, figures)
+    write_rows("onnx", model, directory, tokenizer, sequence_length, overwrite, precision, figures)
 
 
 def export_openvino(
@@ -74,16 +66,8 @@ def export_openvino(
     processor can, OpenVINO computes in bfloat16 by default. For the precision int8, `calibration_texts` are a few
     hundred typical texts, as the model's `predict` takes them.
     """
-    tokenizer, sequence_length = _checked(model, directory, OPENVINO_FILE, tokenizer, sequence_length, overwrite)
-    precisions.check_precision("openvino", precision, calibration_texts)
-    require("An OpenVINO model", "openvino", ("torch", "onnx", "onnxscript", "openvino"))
-    with replaced_when_whole(directory) as target:
-        write_on("torch", ONNX_WRITER, model, tokenizer, sequence_length, target)
-        convert_to_openvino(target / ONNX_FILE, target)
-        (target / ONNX_FILE).unlink()
-        rows = calibration_texts and precisions.calibration_rows(model, tokenizer, calibration_texts, sequence_length)
-        reduce = functools.partial(precisions.reduce_openvino, target / OPENVINO_FILE, precision, rows)
-        _finish(model, tokenizer, sequence_length, target, "openvino", reduce, precision, figures)
+    texts = calibration_texts
+    write_rows("openvino", model, directory, tokenizer, sequence_length, overwrite, precision, figures, texts)
 
 
 def export_litert(
@@ -93,41 +77,43 @@ def export_litert(
 
     Its signature takes and returns arrays by name; the interpreter adapts to another size of rows by itself.
     """
-    tokenizer, sequence_length = _checked(model, directory, LITERT_FILE, tokenizer, sequence_length, overwrite)
-    precisions.check_precision("litert", precision, None)
-    require("A LiteRT file", "litert", ("tensorflow", "ai_edge_litert"))
-    with replaced_when_whole(directory) as target:
-        write_on("tensorflow", LITERT_WRITER, model, tokenizer, sequence_length, target)
-        reduce = functools.partial(precisions.reduce_litert, target / LITERT_FILE, precision)
-        _finish(model, tokenizer, sequence_length, target, "litert", reduce, precision, figures)
+    write_rows("litert", model, directory, tokenizer, sequence_length, overwrite, precision, figures)
 
 
-def convert_to_openvino(onnx_file, directory):
-    """Writes an ONNX file as openvino_model.xml and .bin, in float32, to a directory."""
-    import openvino
-
-    openvino.save_model(openvino.convert_model(onnx_file), directory / OPENVINO_FILE, compress_to_fp16=False)
-
-
-def _checked(model, directory, main_file, tokenizer, sequence_length, overwrite):
-    """The tokenizer and the length of the rows, after the checks that need no runtime."""
-    check_model(model)
+def write_rows(
+    name, model, directory, tokenizer, sequence_length, overwrite, precision, figures, calibration_texts=None
+):
+    """Writes an export in a format that takes rows, compares it with the model, and rewrites it in another precision
+    than float32; see `export_onnx`."""
+    form = FORMATS[name]
+    precisions.check_precision(name, form, precision, calibration_texts)
     row_samples.check_not_quantized(model)
-    settings = checked_text_settings(model, tokenizer, sequence_length)
-    check_destination(directory, main_file, overwrite)
-    return settings
+    with new_export(name, model, directory, tokenizer, sequence_length, overwrite) as (target, *settings):
+        samples = row_samples.read(target)
+        difference = row_samples.check_equal(form.open(target, None, "float32"), samples)
+        if precision != "float32":
+            rows = calibration_texts and precisions.calibration_rows(model, calibration_texts, *settings)
+            form.reduce(target / form.main_file, precision, rows)
+            difference = row_samples.largest_difference(form.open(target, None, precision), samples)
+        (target / row_samples.FILE).unlink()
+        facts = {"outputs": row_samples.axes_of_outputs(samples), "largest_difference": difference}
+        if precision == "int8" and name != "litert":
+            facts["weight_bits"] = 7 if runtimes.saturates() else 8
+        export_files.write(model, *settings, target, name, precision, figures, **facts)
 
 
-def _finish(model, tokenizer, sequence_length, target, format_name, reduce, precision, figures):
-    """Compares the written model with the samples, lets `reduce` rewrite it in another precision than float32, and
-    writes the files beside it."""
-    samples = row_samples.read(target)
-    difference = row_samples.check_equal(opened.open_rows(target, format_name, "float32"), samples)
-    if precision != "float32":
-        reduce()
-        difference = row_samples.largest_difference(opened.open_rows(target, format_name, precision), samples)
-    (target / row_samples.FILE).unlink()
-    facts = {"outputs": row_samples.axes_of_outputs(samples), "largest_difference": difference}
-    if precision == "int8" and format_name != "litert":
-        facts["weight_bits"] = 7 if runtimes.saturates() else 8
-    export_files.write(model, tokenizer, sequence_length, target, format_name, precision, figures, **facts)
+@contextlib.contextmanager
+def new_export(name, model, directory, tokenizer, sequence_length, overwrite):
+    """After all checks, the directory with a model that is written in a format, which replaces `directory` at the end,
+    the tokenizer, and the length of the longest row, where None means the model's own."""
+    form = FORMATS[name]
+    check_model(model)
+    tokenizer, sequence_length = checked_text_settings(model, tokenizer, sequence_length)
+    check_destination(directory, form.main_file, overwrite)
+    require(form.title, form.extra, form.packages)
+    with replaced_when_whole(directory) as target:
+        write_on(*form.writer, model, tokenizer, sequence_length, target)
+        if form.convert is not None:
+            form.convert(target)
+            (target / FORMATS["onnx"].main_file).unlink()
+        yield target, tokenizer, sequence_length

@@ -28,7 +28,7 @@ def warn_of_overflow(directory, export):
             )
 
 
-def open_onnx(directory, threads=None):
+def open_onnx(directory, threads=None, precision=None):
     """ONNX Runtime on the CPU, with a number of threads; None lets it choose."""
     import onnxruntime
 
@@ -63,7 +63,7 @@ def open_openvino(directory, threads=None, precision="float32"):
     return run
 
 
-def open_litert(directory, threads=None):
+def open_litert(directory, threads=None, precision=None):
     """LiteRT's interpreter on the CPU; several threads may call the function, one after the other."""
     from ai_edge_litert.interpreter import Interpreter
 

@@ -4,16 +4,7 @@ The graphs themselves are in `text_signatures`, which imports TensorFlow.
 """
 
 from keras_bert_impl.export import export_files
-from keras_bert_impl.export.checks import check_model, checked_text_settings, require
-from keras_bert_impl.export.destination import check_destination, replaced_when_whole
-from keras_bert_impl.export.handover import write_on
-
-MAIN_FILE = "saved_model.pb"
-WRITER = "keras_bert_impl.export.text_signatures"
-ON_WINDOWS = (
-    " (tensorflow-text does not exist for Windows: save the model with save_pretrained, and export the checkpoint "
-    "under WSL or Linux)"
-)
+from keras_bert_impl.export.row_formats import new_export
 
 
 def export_saved_model(
@@ -71,15 +62,10 @@ def export_saved_model(
         tokens, or is of a class that the TensorFlow process cannot import; ImportError without TensorFlow; RuntimeError
         if the TensorFlow process fails, with its error messages.
     """
-    check_model(model)
-    tokenizer, sequence_length = checked_text_settings(model, tokenizer, sequence_length)
-    require("A SavedModel", "tensorflow", ("tensorflow", "tensorflow_text"), ON_WINDOWS)
-    check_destination(directory, MAIN_FILE, overwrite)
-    with replaced_when_whole(directory) as target:
-        write_on("tensorflow", WRITER, model, tokenizer, sequence_length, target)
+    with new_export("saved_model", model, directory, tokenizer, sequence_length, overwrite) as (target, *settings):
         if not warm_up:
             (target / "assets.extra" / "tf_serving_warmup_requests").unlink()
-        export_files.write(model, tokenizer, sequence_length, target, "saved_model", precision_of(model), figures)
+        export_files.write(model, *settings, target, "saved_model", precision_of(model), figures)
 
 
 def precision_of(model):

@@ -9,7 +9,8 @@ import pathlib
 import numpy as np
 
 from keras_bert_impl.checkpoints.huggingface import MULTI_LABEL
-from keras_bert_impl.export.opened import TextReader, description_of, open_rows
+from keras_bert_impl.export.formats import FORMATS
+from keras_bert_impl.export.opened import TextReader, description_of
 from keras_bert_impl.export.runtimes import warn_of_overflow
 from keras_bert_serving.errors import invalid
 from keras_bert_serving.servable import read_metadata
@@ -17,7 +18,7 @@ from keras_bert_serving.signatures import DEFAULT_SIGNATURE, Array, Signature
 from keras_bert_serving.tensorflow_runtime import tf
 from keras_bert_serving.text_checks import TextChecks
 
-FORMATS = ("openvino", "onnx")
+SERVED = ("openvino", "onnx")
 TEXT = {"text": Array(np.dtype(object), (None,))}
 PAIR = {**TEXT, "text_pair": Array(np.dtype(object), (None,))}
 # Of each kind of model that is served: its signatures with their inputs. Answers of the others are made of words and
@@ -54,7 +55,7 @@ class RowServable:
         warn_of_overflow(self.directory, export)
         self._reader = TextReader(self.directory)
         precision = "bfloat16" if options.bfloat16 and export["precision"] == "float32" else export["precision"]
-        self._run_rows = open_rows(self.directory, export["format"], precision, options.threads)
+        self._run_rows = FORMATS[export["format"]].open(self.directory, options.threads, precision)
         has_classes = export["model"] == "TextClassifier"
         is_multi_label = self.metadata.get("problem_type") == MULTI_LABEL  # each class has a probability of its own
         self._name_outputs = (multi_label if is_multi_label else one_class) if has_classes else None
@@ -90,9 +91,9 @@ class RowServable:
 
 def check_served(directory, export):
     """Raises ValueError unless an export, as its config.json describes it, is in a format and of a kind for this."""
-    if export["format"] not in FORMATS or export["model"] not in INPUTS:
+    if export["format"] not in SERVED or export["model"] not in INPUTS:
         raise ValueError(
-            f"{directory} holds a {export['model']} in the format {export['format']}: {' and '.join(FORMATS)} are "
+            f"{directory} holds a {export['model']} in the format {export['format']}: {' and '.join(SERVED)} are "
             f"served of {', '.join(INPUTS)}. Export it with --format saved_model."
         )
 

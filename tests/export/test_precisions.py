@@ -13,10 +13,10 @@ from keras_bert_impl.export import (
     export_litert,
     export_onnx,
     export_openvino,
+    formats,
     handover,
     opened,
     precisions,
-    row_formats,
     row_samples,
 )
 
@@ -43,28 +43,26 @@ def model():
 def written(model, tmp_path_factory):
     """A directory with the model in float32, in the formats that this backend writes, and the samples."""
     folder = tmp_path_factory.mktemp("precisions") / "float32"
-    writer = {"torch": row_formats.ONNX_WRITER, "tensorflow": row_formats.LITERT_WRITER}[BACKEND]
-    handover.write_on(BACKEND, writer, model, model.tokenizer, 16, folder)
+    form = formats.FORMATS[{"torch": "onnx", "tensorflow": "litert"}[BACKEND]]
+    handover.write_on(*form.writer, model, model.tokenizer, 16, folder)
     if BACKEND == "torch":
-        row_formats.convert_to_openvino(folder / "model.onnx", folder)
+        formats.convert_to_openvino(folder)
     return folder
 
 
 def reduced(written, target, format_name, precision, model):
     """Reduces a copy of the model; returns its size as a share of that in float32, and its largest difference."""
     shutil.copytree(written, target)
+    form, rows = formats.FORMATS[format_name], None
+    path = target / form.main_file
     if format_name == "openvino":
-        path = target / "openvino_model.xml"
         # With padding, pairs and [CLS], as in the samples: the ranges of activations are those of these rows.
         rows = [row_samples.rows_of(model, (8, length, 1, 1), 16, seed=length) for length in (5, 7, 9, 12, 16)]
         for batch in rows:
             batch["token_ids"][:, 0] = model.tokenizer.cls_id
-        precisions.reduce_openvino(path, precision, rows)
-        path = path.with_suffix(".bin")
-    else:
-        path = target / {"onnx": "model.onnx", "litert": "model.tflite"}[format_name]
-        {"onnx": precisions.reduce_onnx, "litert": precisions.reduce_litert}[format_name](path, precision)
-    run = opened.open_rows(target, format_name, precision)
+    form.reduce(path, precision, rows)
+    path = path.with_suffix(".bin") if format_name == "openvino" else path
+    run = form.open(target, None, precision)
     difference = row_samples.largest_difference(run, row_samples.read(written))
     return path.stat().st_size / (written / path.name).stat().st_size, difference
 
@@ -88,7 +86,7 @@ CASES = {
 def test_fewer_bits_make_a_smaller_model_of_nearly_the_same_outputs(
     format_name, precision, share, written, model, tmp_path
 ):
-    for package in precisions.PACKAGES[format_name]:
+    for package in formats.FORMATS[format_name].tools:
         pytest.importorskip(package)
     size, difference = reduced(written, tmp_path / "copy", format_name, precision, model)
     assert size < share
@@ -100,7 +98,7 @@ FORMATS = {"torch": full_but(["onnx", "openvino"], "onnx"), "tensorflow": ["lite
 
 @pytest.mark.parametrize("format_name", FORMATS.get(BACKEND, []))
 def test_a_text_in_int8_gets_the_same_answer_whatever_texts_run_with_it(format_name, model, tmp_path):
-    for package in precisions.PACKAGES[format_name]:
+    for package in formats.FORMATS[format_name].tools:
         pytest.importorskip(package)
     texts = ["the cat sat on a mat in rain and ran", "word7", "it is good word19 word3 , bad", "red word100 !"]
     calibration = {"calibration_texts": texts} if format_name == "openvino" else {}
@@ -124,7 +122,7 @@ def test_a_precision_that_a_format_lacks_is_refused_before_anything_is_written(m
 
 
 def test_calibration_rows_hold_every_text_once_without_needless_padding(model):
-    batches = precisions.calibration_rows(model, model.tokenizer, (TEXTS, TEXTS[::-1]), 16)
+    batches = precisions.calibration_rows(model, (TEXTS, TEXTS[::-1]), model.tokenizer, 16)
     assert sum(len(rows["token_ids"]) for rows in batches) == len(TEXTS)
     assert all(rows["padding_mask"][:, -1].any() and rows["segment_ids"].any() for rows in batches)
 

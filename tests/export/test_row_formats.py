@@ -14,7 +14,7 @@ from made_exports import make, with_large_weights
 from tiers import full_but, on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.export import export_litert, export_onnx, opened, row_formats, row_graphs, row_samples, runtimes
+from keras_bert_impl.export import export_litert, export_onnx, formats, opened, row_graphs, row_samples, runtimes
 
 BACKEND = keras.backend.backend()
 KINDS = [kind for kind in MODELS if kind not in ("Pretrainer", "FeatureTagger")]
@@ -66,7 +66,7 @@ def test_onnx_and_openvino_give_the_models_outputs_for_rows_of_any_size(kind, tm
     tokenizer = kbi.WordPieceTokenizer(WORDS)
     export_onnx(model, tmp_path / "onnx", tokenizer)
     check_outputs(model, runtimes.open_onnx(tmp_path / "onnx"))
-    row_formats.convert_to_openvino(tmp_path / "onnx" / "model.onnx", tmp_path / "onnx")
+    formats.convert_to_openvino(tmp_path / "onnx")
     check_outputs(model, runtimes.open_openvino(tmp_path / "onnx"))
     if kind != "MaskedLM":
         check_example(tmp_path / "onnx")

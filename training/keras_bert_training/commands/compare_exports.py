@@ -20,7 +20,8 @@ import numpy as np
 
 from keras_bert_impl.batching import Rows, SortedBatches, predict_rows
 from keras_bert_impl.console import say
-from keras_bert_impl.export.opened import ALONE, description_of, open_rows, open_texts
+from keras_bert_impl.export.formats import FORMATS
+from keras_bert_impl.export.opened import ALONE, description_of, open_texts
 from keras_bert_impl.export.precisions import size_of
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.text.tokenizers import WordPieceTokenizer, open_tokenizer
@@ -98,7 +99,7 @@ def score(config, directory):
     task, tokenizer = TASKS[config.task], tokenizer_of(directory)
     content = read_json(pathlib.Path(directory, "config.json"))
     export, names = content["export"], list(content.get("id2label", {}).values()) or None
-    run = open_rows(directory, export["format"], export["precision"], config.threads)
+    run = FORMATS[export["format"]].open(directory, config.threads, export["precision"])
     examples, length = task.read(config.data, task.dev[0], BadRows("skip")), export["sequence_length"]
     outputs_of = functools.partial(outputs_in, (1, 1) if (export["format"], export["precision"]) in ALONE else (32, 8))
     if export["model"] == "TextEmbedder":

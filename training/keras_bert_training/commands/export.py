@@ -9,10 +9,9 @@ masks, or with `--task embed` computes vectors. Prints inputs and outputs, and h
 
 import pathlib
 
-from keras_bert_impl import checkpoints, models
+from keras_bert_impl import checkpoints, export, models
 from keras_bert_impl.checkpoints import encoder_from_pretrained
 from keras_bert_impl.console import say
-from keras_bert_impl.export import export_litert, export_onnx, export_openvino, export_saved_model
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.startup import leave_accelerators_to_the_backend
 from keras_bert_training.options.export import ExportConfig as ExportConfig
@@ -31,7 +30,6 @@ TASKS = {
 # The kind of model by its task; a new one for "embed" is an encoder.
 KINDS = {kind.asked.task: kind for kind in map(vars(models).get, models.__all__) if "asked" in vars(kind)}
 LOADERS = {**{task: kind.from_pretrained for task, kind in KINDS.items()}, "embed": encoder_from_pretrained}
-WRITERS = {"onnx": export_onnx, "openvino": export_openvino, "litert": export_litert}
 
 
 def run(config):
@@ -43,10 +41,11 @@ def run(config):
     model, figures = LOADERS[task](config.model, **dtype), figures_of(config)
     arguments = (model, config.output, tokenizer, config.sequence_length, config.overwrite)
     if config.format != "saved_model":
-        WRITERS[config.format](*arguments, precision=config.precision, figures=figures, **calibration_of(config))
+        write = getattr(export, f"export_{config.format}")
+        write(*arguments, precision=config.precision, figures=figures, **calibration_of(config))
         print_rows(config)
         return None
-    export_saved_model(*arguments, figures=figures)
+    export.export_saved_model(*arguments, figures=figures)
     signatures = load_signatures(config.output)
     say(f"{config.output} serves {config.model}:")
     for name, function in signatures.items():

@@ -15,18 +15,9 @@ def export_onnx(
     """Writes an ONNX file, which ONNX Runtime runs, whichever backend trained the model.
 
     The file takes rows of ids, `token_ids`, `segment_ids` and `padding_mask`, int32 (batch, length), both sizes free;
-    of a MultipleChoice (batch, choices, length). Beside it lie the files that `export_files.write` lists; with
-    tokenizer.json, the `tokenizers` library alone makes the rows. Outputs, float32:
-
-    TextClassifier: `logits` and `probabilities` (batch, classes)
-    TextRegressor: `value` (batch,)
-    TokenClassifier: `logits` and `probabilities` (batch, length, classes)
-    QuestionAnswerer: `start_logits` and `end_logits` (batch, length)
-    MultipleChoice: `logits` and `probabilities` (batch, choices)
-    NextSentencePredictor: `logits` (batch, 2), `probability` (batch,) that the second text follows
-    MaskedLM, which also takes `mask_positions`, (batch, masks): `logits` (batch, masks, vocabulary)
-    TextEmbedder: `vector` (batch, width)
-    An encoder: its own outputs, and `mean_pooled` (batch, hidden_size)
+    for choices (batch, choices, length), and for masked words also `mask_positions`, (batch, masks). Its outputs,
+    float32, are those of the model's `named_outputs`. Beside it lie the files that `export_files.write` lists; with
+    tokenizer.json, the `tokenizers` library alone makes the rows.
 
     Weights of other types are exported in float32. On TensorFlow or JAX, a separate process that runs torch writes the
     file. Before anything is kept, ONNX Runtime computes rows of several sizes, which have to equal the model's to 1e-4

@@ -8,27 +8,21 @@ import pathlib
 
 import numpy as np
 
+from keras_bert_impl import models
 from keras_bert_impl.checkpoints.huggingface import MULTI_LABEL
 from keras_bert_impl.export.formats import FORMATS
 from keras_bert_impl.export.opened import TextReader, description_of
 from keras_bert_impl.export.runtimes import warn_of_overflow
 from keras_bert_serving.errors import invalid
 from keras_bert_serving.servable import read_metadata
-from keras_bert_serving.signatures import DEFAULT_SIGNATURE, Array, Signature
+from keras_bert_serving.signatures import Array, Signature
 from keras_bert_serving.tensorflow_runtime import tf
 from keras_bert_serving.text_checks import TextChecks
 
 SERVED = ("openvino", "onnx")
-TEXT = {"text": Array(np.dtype(object), (None,))}
-PAIR = {**TEXT, "text_pair": Array(np.dtype(object), (None,))}
-# Of each kind of model that is served: its signatures with their inputs. Answers of the others are made of words and
-# characters, which only the graph of a SavedModel finds in the text.
-INPUTS = {
-    "TextClassifier": {DEFAULT_SIGNATURE: TEXT, "pairs": PAIR},
-    "TextRegressor": {DEFAULT_SIGNATURE: TEXT, "pairs": PAIR},
-    "TextEmbedder": {DEFAULT_SIGNATURE: TEXT},
-    "NextSentencePredictor": {DEFAULT_SIGNATURE: PAIR},
-}
+# Answers of other tasks are made of words and characters, which only the graph of a SavedModel finds in the text.
+TASKS = ("classify", "regress", "vector", "next_sentence")
+STRINGS = Array(np.dtype(object), (None,))
 EXAMPLE = np.array([b"A text."], object)
 PREDICT = "tensorflow/serving/predict"
 
@@ -51,15 +45,16 @@ class RowServable:
         self.metadata = read_metadata(self.directory)
         self.text_checks = TextChecks(self.directory, self.metadata)
         export = description_of(self.directory)
-        check_served(self.directory, export)
+        asked = check_served(self.directory, export)
         warn_of_overflow(self.directory, export)
         self._reader = TextReader(self.directory)
         precision = "bfloat16" if options.bfloat16 and export["precision"] == "float32" else export["precision"]
         self._run_rows = FORMATS[export["format"]].open(self.directory, options.threads, precision)
-        has_classes = export["model"] == "TextClassifier"
         is_multi_label = self.metadata.get("problem_type") == MULTI_LABEL  # each class has a probability of its own
-        self._name_outputs = (multi_label if is_multi_label else one_class) if has_classes else None
-        self.signatures = {key: self._signature(key, inputs) for key, inputs in INPUTS[export["model"]].items()}
+        self._name_outputs = (multi_label if is_multi_label else one_class) if asked.task == "classify" else None
+        self.signatures = {
+            key: self._signature(key, dict.fromkeys(inputs, STRINGS)) for key, inputs in asked.signatures.items()
+        }
         self.signature_defs = {key: definition_of(signature) for key, signature in self.signatures.items()}
 
     def _signature(self, name, inputs):
@@ -90,12 +85,15 @@ class RowServable:
 
 
 def check_served(directory, export):
-    """Raises ValueError unless an export, as its config.json describes it, is in a format and of a kind for this."""
-    if export["format"] not in SERVED or export["model"] not in INPUTS:
+    """How the model of an export, as its config.json describes it, is asked. Raises ValueError unless it is in a format
+    and for a task of those above."""
+    asked = getattr(getattr(models, export["model"], None), "asked", None)
+    if export["format"] not in SERVED or asked is None or asked.task not in TASKS:
         raise ValueError(
             f"{directory} holds a {export['model']} in the format {export['format']}: {' and '.join(SERVED)} are "
-            f"served of {', '.join(INPUTS)}. Export it with --format saved_model."
+            f"served for {', '.join(TASKS)}. Export it with --format saved_model."
         )
+    return asked
 
 
 def texts_of(array):
@@ -104,13 +102,13 @@ def texts_of(array):
 
 
 def one_class(outputs, metadata):
-    """As `export.text_signatures.classifier_signatures` names them."""
+    """As `export.text_signatures.with_labels` names them."""
     class_id = outputs["logits"].argmax(-1).astype("int32")
     return {**outputs, "class_id": class_id, "label": labels_of_classes(outputs, metadata)[class_id]}
 
 
 def multi_label(outputs, metadata):
-    """As `export.text_signatures.classes_above_half`: the names of the classes above 0.5, the likeliest first."""
+    """As `export.text_signatures.with_labels`: the names of the classes above 0.5, the likeliest first."""
     order = np.argsort(-outputs["logits"], axis=-1, kind="stable")  # (batch, classes)
     counts = (outputs["logits"] > 0).sum(-1)
     labels = labels_of_classes(outputs, metadata)[order][:, : counts.max(initial=0)]

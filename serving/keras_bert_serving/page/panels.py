@@ -9,6 +9,7 @@ import typing
 
 import numpy as np
 
+from keras_bert_impl.models.answers import of_length_one
 from keras_bert_serving.page.entities import marked_parts, words_of
 
 MOST_CHARACTERS = 20_000
@@ -134,20 +135,15 @@ def names_of_classes(metadata, count):
     return [str(names[str(number)]) for number in range(count)]
 
 
-def number(fields, outputs, metadata):
-    """The value that a regression model gives the texts."""
-    return {"value": float(outputs["value"][0])}
-
-
 def two_texts(fields):
     """The request for a figure of two texts, both of which are needed."""
     first = required(fields, "text", "the first text")
     return "serving_default", {"text": [first], "text_pair": [required(fields, "text_pair", "the second text")]}
 
 
-def continuation(fields, outputs, metadata):
-    """The probability that the second text continues the first."""
-    return {"probability": float(outputs["probability"][0])}
+def number(name):
+    """The answer of a model whose output of this name is a number for the texts."""
+    return lambda fields, outputs, metadata: {name: float(outputs[name][0])}
 
 
 def question_and_context(fields):
@@ -191,8 +187,7 @@ def cosines(name):
     """The answer of a model whose output of this name is a vector for each text."""
 
     def answer(fields, outputs, metadata):
-        vectors = np.asarray(outputs[name], "float64")
-        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        vectors = of_length_one(np.asarray(outputs[name], "float64"))
         return {"sentences": filled_lines(fields["sentences"]), "cosines": np.round(vectors @ vectors.T, 4).tolist()}
 
     return answer
@@ -248,8 +243,8 @@ PANELS = (
     panel("fill-mask", "text", "tokens token_ids probabilities", masked_text, guesses),
     panel("classify", "text", "probabilities class_id label", text_or_pair, classes),
     panel("classify", "text", "logits probabilities labels", text_or_pair, classes),
-    panel("rate", "text", "value", text_or_pair, number),
-    panel("next-sentence", "text text_pair", "logits probability", two_texts, continuation),
+    panel("rate", "text", "value", text_or_pair, number("value")),
+    panel("next-sentence", "text text_pair", "logits probability", two_texts, number("probability")),
     panel("answer", "question context", "answer begin end", question_and_context, answer_in_context),
     panel("entities", "text", "words labels probabilities", text_in_words, entities),
     panel("compare", "text", "vector", sentences, cosines("vector")),

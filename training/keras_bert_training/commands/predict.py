@@ -101,14 +101,15 @@ def ranked(found, names):
     return first if len(found) == 1 else {**first, "candidates": [dict(zip(names, one, strict=True)) for one in found]}
 
 
+def several(labels):
+    """All labels of a text, or of its words, as columns."""
+    return {"predicted": [name for name, _ in labels], "probabilities": [share for _, share in labels]}
+
+
 def classify(model, rows, config):
     """The class of each text or pair; with multi_label its classes, those above a half."""
     if model.multi_label:
-        chosen = model.classify(texts_or_pairs(rows, config), batch_size=config.batch_size)
-        return [
-            {"predicted": [name for name, _ in labels], "probabilities": [share for _, share in labels]}
-            for labels in chosen
-        ]
+        return list(map(several, model.classify(texts_or_pairs(rows, config), batch_size=config.batch_size)))
     found = model.classify(texts_or_pairs(rows, config), config.top_k, config.batch_size)
     return [ranked(labels, ("predicted", "probability")) for labels in found]
 
@@ -129,11 +130,7 @@ def label_words(model, rows, config):
             f"--text_column {config.text_column}, but the rows have words in {config.words_column}, and these are "
             "labelled: leave the option out, or the words."
         )
-    found = model.tag([row[config.words_column] for row in rows], batch_size=config.batch_size)
-    return [
-        {"predicted": [label for label, _ in labels], "probabilities": [share for _, share in labels]}
-        for labels in found
-    ]
+    return list(map(several, model.tag([row[config.words_column] for row in rows], batch_size=config.batch_size)))
 
 
 def answer(model, rows, config):

@@ -122,7 +122,7 @@ def choices_of_texts(model, pieces_of, sequence_length):
 
 def labels_of_words(model, pieces_of, sequence_length):
     """From texts to their words, separated by white space, and a label for each word, taken from its first piece in the
-    window that shows it with the most context, as in `TokenClassifier.tag`."""
+    window that shows it with the most context, as in `tag`."""
     template = pieces_of.tokenizer.template
     room = sequence_length - template.num_control(is_pair=False)
 

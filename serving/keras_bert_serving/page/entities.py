@@ -1,4 +1,4 @@
-"""A text in words, and in parts with the labels that a TokenClassifier gave its words."""
+"""A text in words, and in parts with the labels that a model gave its words."""
 
 import re
 

@@ -87,9 +87,9 @@ def filled_lines(text):
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def masked_text(fields):
-    """The request for guesses: a signature's name and its inputs."""
-    return "serving_default", {"text": [required(fields, "text", f"a sentence with {MASK} in it")]}
+def texts_of(most=MOST_CHARACTERS, signature="serving_default", **wanted):
+    """The request with the texts of fields, of which each has to be filled: what they are by their names."""
+    return lambda fields: (signature, {name: [required(fields, name, what, most)] for name, what in wanted.items()})
 
 
 def guesses(fields, outputs, metadata):
@@ -135,21 +135,9 @@ def names_of_classes(metadata, count):
     return [str(names[str(number)]) for number in range(count)]
 
 
-def two_texts(fields):
-    """The request for a figure of two texts, both of which are needed."""
-    first = required(fields, "text", "the first text")
-    return "serving_default", {"text": [first], "text_pair": [required(fields, "text_pair", "the second text")]}
-
-
 def number(name):
     """The answer of a model whose output of this name is a number for the texts."""
     return lambda fields, outputs, metadata: {name: float(outputs[name][0])}
-
-
-def question_and_context(fields):
-    """The request for the answer to a question within a passage."""
-    question = required(fields, "question", "a question")
-    return "serving_default", {"question": [question], "context": [required(fields, "context", "a passage")]}
 
 
 def answer_in_context(fields, outputs, metadata):
@@ -163,7 +151,7 @@ def answer_in_context(fields, outputs, metadata):
 
 def text_in_words(fields):
     """The request for the entities of a text."""
-    # Words as `TokenClassifier.tag` cuts them: the SavedModel itself parts them only at white space.
+    # Words as `tag` cuts them: the SavedModel itself parts them only at white space.
     words = words_of(required(fields, "text", "a text"))
     return "serving_default", {"text": [" ".join(word for word, _, _ in words)]}
 
@@ -210,11 +198,6 @@ def likely_endings(fields, outputs, metadata):
     return {"endings": shown, "chosen": int(outputs["class_id"][0])}
 
 
-def short_text(fields):
-    """The request for the attention of a text, of which the page can show only a short one."""
-    return "attention", {"text": [required(fields, "text", "a sentence", MOST_CHARACTERS_FOR_ATTENTION)]}
-
-
 def attention(fields, outputs, metadata):
     """The tokens, and the attention of every head in 255ths, as base64 of bytes (layers, heads, length, length)."""
     weights = np.asarray(outputs["attention"][0], "float32")
@@ -239,16 +222,20 @@ def panel(task, inputs, outputs, request, answer, signature="serving_default"):
     return Panel(task, signature, frozenset(inputs.split()), frozenset(outputs.split()), request, answer)
 
 
+MASKED_TEXT = texts_of(text=f"a sentence with {MASK} in it")
+TWO_TEXTS = texts_of(text="the first text", text_pair="the second text")
+QUESTION = texts_of(question="a question", context="a passage")
+SHORT_TEXT = texts_of(MOST_CHARACTERS_FOR_ATTENTION, "attention", text="a sentence")
 PANELS = (
-    panel("fill-mask", "text", "tokens token_ids probabilities", masked_text, guesses),
+    panel("fill-mask", "text", "tokens token_ids probabilities", MASKED_TEXT, guesses),
     panel("classify", "text", "probabilities class_id label", text_or_pair, classes),
     panel("classify", "text", "logits probabilities labels", text_or_pair, classes),
     panel("rate", "text", "value", text_or_pair, number("value")),
-    panel("next-sentence", "text text_pair", "logits probability", two_texts, number("probability")),
-    panel("answer", "question context", "answer begin end", question_and_context, answer_in_context),
+    panel("next-sentence", "text text_pair", "logits probability", TWO_TEXTS, number("probability")),
+    panel("answer", "question context", "answer begin end", QUESTION, answer_in_context),
     panel("entities", "text", "words labels probabilities", text_in_words, entities),
     panel("compare", "text", "vector", sentences, cosines("vector")),
     panel("compare", "text", "mean_pooled", sentences, cosines("mean_pooled")),
     panel("choose", "text endings", "probabilities class_id", text_and_endings, likely_endings),
-    panel("attention", "text", "tokens attention", short_text, attention, signature="attention"),
+    panel("attention", "text", "tokens attention", SHORT_TEXT, attention, signature="attention"),
 )

@@ -49,17 +49,10 @@ def checked_text_settings(model, tokenizer, sequence_length):
 
 def require(format_name, extra, packages):
     """Raises ImportError that names the packages that are missing and the command that installs them."""
-    missing = [name for name in packages if not _is_installed(name)]
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
         remark = ON_WINDOWS if "tensorflow_text" in missing else ""
         raise ImportError(
             f"{format_name} needs {' and '.join(missing)} to be installed: pip install 'keras_bert_impl[{extra}]'"
             f"{remark}."
         )
-
-
-def _is_installed(name):
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:  # of the parent of a dotted name
-        return False

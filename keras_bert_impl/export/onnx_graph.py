@@ -5,13 +5,11 @@ torch's is the one that keeps layer norm and GELU as single operators, 260 opera
 length free; tf2onnx makes 937 of the same model, and knows no kernel for TensorFlow's exact GELU.
 """
 
-import logging
-import warnings
-
 import keras
 import torch
 
 from keras_bert_impl.export import handover, row_graphs, row_samples
+from keras_bert_impl.export.precisions import quiet
 
 FILE = "model.onnx"
 OPSET = 20  # the first with Gelu; the Attention of 23 does not broadcast a mask over the queries in ONNX Runtime 1.32
@@ -27,7 +25,8 @@ def write(model, tokenizer, sequence_length, target):
     function = row_graphs.served(model)
     # On the device of the weights, which may be a GPU.
     example = {name: keras.ops.convert_to_tensor(array) for name, array in rows.items()}
-    with torch.no_grad(), _quiet():
+    # Warnings would be of torchvision, which is not needed, and of Keras' ways of keeping weights.
+    with torch.no_grad(), quiet():
         outputs = list(function(example))
         exported = torch.onnx.export(
             OfArrays(model, function, list(axes)).eval(),
@@ -58,20 +57,6 @@ def free_axes(axes, model):
     limits = {"length": {"max": getattr(model, "encoder", model).config.max_length}}
     sizes = {axis: torch.export.Dim(axis, **limits.get(axis, {})) for names in axes.values() for axis in names}
     return tuple({place: sizes[axis] for place, axis in enumerate(names)} for names in axes.values())
-
-
-class _quiet(warnings.catch_warnings):
-    """Hides the exporter's warnings: of torchvision, which is not needed, and of Keras' ways of keeping weights."""
-
-    def __enter__(self):
-        super().__enter__()
-        warnings.simplefilter("ignore")
-        self.level = logging.getLogger("torch.onnx").level
-        logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-
-    def __exit__(self, *error):
-        logging.getLogger("torch.onnx").setLevel(self.level)
-        return super().__exit__(*error)
 
 
 if __name__ == "__main__":

@@ -17,12 +17,14 @@ import contextlib
 import io
 import logging
 import pathlib
+import warnings
 
 import numpy as np
 
+from keras_bert_impl.batching import Rows, SortedBatches
 from keras_bert_impl.export.checks import require
 from keras_bert_impl.export.runtimes import saturates
-from keras_bert_impl.text.tokenizers.rows import rows_from_texts
+from keras_bert_impl.preprocessing.choices import rows_of_choices
 
 ROWS_AT_ONCE = 8
 NARROW = 16  # rows or columns of a table below which a product stays in float32
@@ -126,31 +128,26 @@ def calibration_rows(model, texts, tokenizer, sequence_length):
     Texts for masked words need no [MASK] here: every row predicts its second token.
     """
     if model.asked.task == "choose":
-        rows = model.rows(texts)
-        return [{name: array[place : place + 1] for name, array in rows.items()} for place in range(len(texts[0]))]
-    first, second = texts if isinstance(texts, tuple) else (list(texts), None)
-    order = sorted(range(len(first)), key=lambda place: len(first[place]) + len(second[place] if second else ""))
-    batches = []
-    for start in range(0, len(order), ROWS_AT_ONCE):
-        places = order[start : start + ROWS_AT_ONCE]
-        columns = [[column[place] for place in places] for column in (first, second) if column is not None]
-        rows = rows_from_texts(tokenizer, *columns, sequence_length=sequence_length)
-        longest = rows["padding_mask"].sum(1).max()
-        rows = {name: np.ascontiguousarray(array[:, :longest]) for name, array in rows.items()}
-        if model.asked.task == "fill_mask":
-            rows["mask_positions"] = np.ones((len(places), 1), "int32")
-        batches.append(rows)
-    return batches
+        rows = rows_of_choices(tokenizer, *texts, sequence_length)
+    else:
+        columns = texts if isinstance(texts, tuple) else (texts, None)
+        rows = Rows.from_texts(tokenizer, *columns, sequence_length)
+    batches = SortedBatches(tokenizer, rows, ROWS_AT_ONCE, sequence_length, multiple=1)
+    found = [batches.whole_batch(number) for number in range(batches.num_batches)]
+    if model.asked.task == "fill_mask":
+        found = [{**rows, "mask_positions": np.ones((len(rows["token_ids"]), 1), "int32")} for rows in found]
+    return found
 
 
 @contextlib.contextmanager
 def quiet():
-    """Hides the progress that the tools print and log."""
+    """Hides the progress and the warnings that the tools print and log."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            yield
+            with warnings.catch_warnings(action="ignore"):
+                yield
     finally:
         logging.disable(level)
 

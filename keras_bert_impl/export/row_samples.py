@@ -12,12 +12,16 @@ TOLERANCE = 1e-4  # of the largest output, or of 1 if all outputs are smaller
 SIZES = ((3, 5, 2, 2), (1, 0, 3, 1))
 
 
+def quantization_of(model):
+    """The names of the modes that Keras quantized a model to; "" for none."""
+    return ", ".join(sorted({layer.quantization_mode for layer in model._flatten_layers()} - {None}))
+
+
 def check_not_quantized(model):
     """Raises ValueError for a model that Keras has quantized."""
-    modes = {layer.quantization_mode for layer in model._flatten_layers()} - {None}
-    if modes:
+    if modes := quantization_of(model):
         raise ValueError(
-            f"{type(model).__name__} {model.name!r} is quantized to {', '.join(sorted(modes))} by Keras, which only a "
+            f"{type(model).__name__} {model.name!r} is quantized to {modes} by Keras, which only a "
             "SavedModel can hold: export the model before quantize()."
         )
 
@@ -64,15 +68,12 @@ def write(model, tokenizer, longest, target):
 
 def read(target):
     """The pairs (rows, outputs) that `write` wrote, each a dict."""
+    found = [({}, {}) for _ in SIZES]
     with np.load(target / FILE) as file:
-        arrays = dict(file)
-    return [
-        tuple(
-            {key.split()[2]: array for key, array in arrays.items() if key.split()[:2] == [str(number), way]}
-            for way in ("in", "out")
-        )
-        for number in range(len(SIZES))
-    ]
+        for key, array in file.items():
+            number, way, name = key.split()
+            found[int(number)][way == "out"][name] = array
+    return found
 
 
 def axes_of_outputs(samples):

@@ -3,7 +3,7 @@
 The graphs themselves are in `text_signatures`, which imports TensorFlow.
 """
 
-from keras_bert_impl.export import export_files
+from keras_bert_impl.export import export_files, row_samples
 from keras_bert_impl.export.row_formats import new_export
 
 
@@ -70,5 +70,4 @@ def export_saved_model(
 
 def precision_of(model):
     """What a model computes in: the name of its encoder's dtype policy, or of the mode that Keras quantized it to."""
-    modes = {layer.quantization_mode for layer in model._flatten_layers()} - {None}
-    return ", ".join(sorted(modes)) or getattr(model, "encoder", model).dtype_policy.name
+    return row_samples.quantization_of(model) or getattr(model, "encoder", model).dtype_policy.name

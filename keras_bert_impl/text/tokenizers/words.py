@@ -25,7 +25,7 @@ def word_numbers(text: str, offsets) -> np.ndarray:
     """
     spans = [stripped_span(text, int(start), int(end)) for start, end in offsets]
     first = [_first_character(spans, place) for place in range(len(spans))]
-    starts = _word_starts(text)
+    starts = {start for start, _ in word_spans(text)}
     numbers, current, reached, has_characters = [], 0, -1, False
     for (_, end), place in zip(spans, first, strict=True):
         # Several pieces may share a character, by its bytes: only the first of them can begin a word.
@@ -64,8 +64,9 @@ def _first_character(spans, place):
     return start if following and following[0] == start and following[1] > start else None
 
 
-def _word_starts(text):
-    return {match.start() for match in _words().finditer(text)}
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """The first character of each word of a text and the one after its last, where no piece joins words."""
+    return [match.span() for match in _words().finditer(text)]
 
 
 @functools.cache

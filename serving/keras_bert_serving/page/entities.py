@@ -1,28 +1,14 @@
 """A text in words, and in parts with the labels that a model gave its words."""
 
-import re
-
 import numpy as np
 
 from keras_bert_impl.preprocessing.entities import are_entities, runs_of
-from keras_bert_impl.text.tokenizers import google_characters
-
-
-def _class_of(ranges):
-    return "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ranges)
-
-
-_SPACES, _ALONE = _class_of(google_characters.SPACES), _class_of(google_characters.isolated())
-# The words of BERT's tokenizer: they end at white space, and before and after each punctuation mark.
-_WORD = re.compile(f"[{_ALONE}]|[^{_SPACES}{_ALONE}]+")
-# `tf.strings.split`, which the SavedModel uses, also ends words at these, which BERT drops or keeps within words.
-_OTHER_SPACES = re.compile(r"[\x0b\x0c\x1c-\x1f]")
+from keras_bert_impl.text.tokenizers.words import word_spans
 
 
 def words_of(text):
     """The words of a text: list of (word, number of its first character, of the one after its last)."""
-    text = _OTHER_SPACES.sub(" ", text)
-    return [(match.group(), match.start(), match.end()) for match in _WORD.finditer(text)]
+    return [(text[first:last], first, last) for first, last in word_spans(text)]
 
 
 def marked_parts(text, words, labels, probabilities, class_names=None):

@@ -24,6 +24,7 @@ from keras_bert_impl.preprocessing.graphs.rows import pack
 from keras_bert_impl.preprocessing.graphs.text_rows import graph_of, pieces_of_words
 
 GUESSES = 5  # for each [MASK]
+WHITE_SPACE = r"[\t-\r\x1c-\x1f\x{85}\p{Z}]"  # of str.split; TensorFlow's own is ASCII's
 TEXT = tf.TensorSpec((None,), tf.string, name="text")
 
 
@@ -127,7 +128,7 @@ def labels_of_words(model, pieces_of, sequence_length):
     room = sequence_length - template.num_control(is_pair=False)
 
     def label_words(text):
-        words = tf.strings.split(text)  # (batch, words)
+        words = tf.strings.split(tf.strings.regex_replace(text, WHITE_SPACE, " "))  # (batch, words)
         pieces = pieces_of_words(pieces_of, words)  # (all words, pieces)
         of_rows = of_texts(words, pieces)  # (batch, pieces)
         windows, counts = windows_of(of_rows, room)

@@ -83,7 +83,8 @@ def test_a_saved_model_labels_every_word_of_a_text_as_tag_does():
     model = make("TokenClassifier")
     bias = model.get_layer("classifier").bias
     bias.assign(bias - model.predict(TEXTS[2:3], verbose=0).mean(axis=(0, 1)))  # so that words get different labels
-    texts = [*TEXTS[1:], "dogs " * 40, "the dogs", "", "rain dogs cat \u200d " * 9]
+    spaces = "the\xa0cat\x1csat\x85on\u2003a\u3000mat\u2028in \u1680rain\t\x1f"
+    texts = [*TEXTS[1:], "dogs " * 40, "the dogs", "", "rain dogs cat \u200d " * 9, spaces]
     served = ask_graph(model, text=texts)
     for text, *found in zip(texts, served["words"], served["labels"], served["probabilities"], strict=True):
         labels = model.tag([text.split()])[0] if text else []

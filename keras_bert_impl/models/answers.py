@@ -59,6 +59,11 @@ def of_length_one(vectors):
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
+def matches(scores, texts, top_k):
+    """The `top_k` texts of the largest of their scores, (texts,), or all, as a list of Match."""
+    return [Match(int(place), texts[place], float(scores[place])) for place in best(scores[None], top_k)[0]]
+
+
 def best(scores, count):
     """The places of the `count` largest scores, or of all, of each row, the largest first; of equal scores the first:
     int array (rows, count), or as many as there are."""

@@ -5,7 +5,7 @@ import numpy as np
 
 from keras_bert_impl import checkpoints
 from keras_bert_impl.distribution import in_scope_of_model
-from keras_bert_impl.models.answers import Match, best, finite, sigmoid
+from keras_bert_impl.models.answers import finite, matches, sigmoid
 from keras_bert_impl.models.compile_arguments import AUC
 from keras_bert_impl.models.pretrained import load_model
 from keras_bert_impl.models.text_regressor import TextRegressor
@@ -153,8 +153,8 @@ class Reranker(TextRegressor):
         texts = texts if isinstance(texts, str) else list(texts)
         found = self.scores(query, texts, batch_size)
         if isinstance(query, str):
-            return _ranked(found, list(texts), top_k)
-        return [_ranked(scores, list(one), top_k) for scores, one in zip(found, texts, strict=True)]
+            return matches(found, list(texts), top_k)
+        return [matches(scores, list(one), top_k) for scores, one in zip(found, texts, strict=True)]
 
     def label_rule(self, sizes):
         rule = super().label_rule(sizes)
@@ -192,7 +192,3 @@ def _has_negatives(x):
     if isinstance(x, list) and x and isinstance(x[0], tuple):
         return len(x[0]) > 2
     return has_columns(x) and (np.shape(x)[1] if hasattr(x, "ndim") else len(x)) > 2
-
-
-def _ranked(scores, texts, top_k):
-    return [Match(int(place), texts[place], float(scores[place])) for place in best(scores[None], top_k)[0]]

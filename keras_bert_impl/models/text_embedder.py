@@ -9,7 +9,7 @@ from keras_bert_impl.checkpoints.sentence_transformers import modes_of
 from keras_bert_impl.embedding_losses import unit_vectors
 from keras_bert_impl.encoders.asked import TEXT, Asked
 from keras_bert_impl.layers.last_token import last_token
-from keras_bert_impl.models.answers import Match, best, of_length_one
+from keras_bert_impl.models.answers import matches, of_length_one
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_has_four_layers, load_model
 from keras_bert_impl.models.text_columns import TextColumnsMixin
 from keras_bert_impl.preprocessing.column_rows import ColumnRows
@@ -205,10 +205,7 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         )
         scores = self._compared(query, batch_size, of_query) @ self._compared(corpus, batch_size, of_corpus).T
         texts = [None] * len(corpus) if is_vectors(corpus) else to_strings(corpus)
-        found = [
-            [Match(int(place), texts[place], float(row[place])) for place in places]
-            for row, places in zip(scores, best(scores, top_k), strict=True)
-        ]
+        found = [matches(row, texts, top_k) for row in scores]
         return found[0] if is_one(query) else found
 
     def _compared(self, texts, batch_size, prompt=None):

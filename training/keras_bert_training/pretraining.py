@@ -39,7 +39,7 @@ from keras_bert_training.options.pretrain import ModelOptions, ObjectiveOptions,
 from keras_bert_training.options.pretrain import PretrainConfig as PretrainConfig
 from keras_bert_training.pretraining_data import PretrainingData
 from keras_bert_training.pretraining_model import build_pretrainer, rates_of_family, schedule_of
-from keras_bert_training.pretraining_plan import check_steps, make_plan
+from keras_bert_training.pretraining_plan import check_steps, make_plan, steps_of_update
 from keras_bert_training.pretraining_rounds import Rounds
 from keras_bert_training.remote_output import Output, SendFiles
 from keras_bert_training.run_lock import locked
@@ -128,12 +128,12 @@ def train(config, data, output, build):
     if config.init is not None:
         model.load_pretrained(config.init)
     resume = ExactResume(output.states, every_minutes=config.save_minutes)
-    flops = model.training_flops(config.batch_size, data.sequence_length, data.predictions_per_sequence)
-    rounds = Rounds(directory, config, plan, data, schedule, flops, resume)
+    flops = model.training_flops(data.batch_size, data.sequence_length, data.predictions_per_sequence)
+    rounds = Rounds(directory, plan, steps_of_update(config)[1], config.steps, data, schedule, flops, resume)
     log = pretraining_report.TensorBoardLog(rounds, directory / "tensorboard")
     with contextlib.closing(log):
         try:
-            fit(model, data, rounds, resume, log, output)
+            fit(config, model, data, rounds, resume, log, output)
         except (KeyboardInterrupt, SystemExit):  # by SaveOnSignal
             if distribution.is_chief():
                 rounds.report(is_running=False)
@@ -148,16 +148,17 @@ def train(config, data, output, build):
     return report
 
 
-def fit(model, data, rounds, resume, log, output):
+def fit(config, model, data, rounds, resume, log, output):
     """Trains from the last saved step to the last one. Consecutive rounds of equal size share one call of Keras' `fit`,
     so that the data is opened only once for them."""
     directory = output.directory
-    kept = [KeptEncoders(rounds, data.tokenizer, directory / "encoders")] if rounds.config.encoder_rounds else []
+    every = config.encoder_rounds
+    kept = [KeptEncoders(every, rounds, data.tokenizer, directory / "encoders")] if every else []
     # Encoders are kept before the state is saved: a run that is interrupted in between writes the last one again.
     callbacks = [rounds, StopOnBadLoss(directory), *kept, resume, SaveOnSignal(resume), log, SendFiles(output)]
     callbacks += lines_of_progress("round")
-    if rounds.config.profile_steps is not None:
-        callbacks.append(ProfileSteps(*steps_to_profile(rounds.config.profile_steps), directory / "profile"))
+    if config.profile_steps is not None:
+        callbacks.append(ProfileSteps(*steps_to_profile(config.profile_steps), directory / "profile"))
     batches = FunctionSteps(
         lambda step: data.for_fit("train", start_step=step, repeat=True), is_checked=False, batch=data.batch_at
     )
@@ -171,7 +172,6 @@ def fit(model, data, rounds, resume, log, output):
         stop_is_final=False,  # `rounds` stops a call of `fit` when the next round has another size
     )
     rounds.set_state(resume.saved_state("rounds") or [])
-    config = rounds.config
     trained = sum(math.prod(weight.shape) for weight in model.trainable_weights)
     say(
         f"  {trained:,} weights, {keras.backend.backend()} backend, {config.precision}; "
@@ -189,14 +189,14 @@ def fit(model, data, rounds, resume, log, output):
 
 
 class KeptEncoders(keras.callbacks.Callback):
-    """Saves the model after every `encoder_rounds` rounds in a folder named after the step."""
+    """Saves the model after every so many rounds in a folder named after the step."""
 
-    def __init__(self, rounds, tokenizer, directory):
+    def __init__(self, every, rounds, tokenizer, directory):
         super().__init__()
-        self.rounds, self.tokenizer, self.directory = rounds, tokenizer, directory
+        self.every, self.rounds, self.tokenizer, self.directory = every, rounds, tokenizer, directory
 
     def on_epoch_end(self, epoch, logs=None):
-        if len(self.rounds.history) % self.rounds.config.encoder_rounds:
+        if len(self.rounds.history) % self.every:
             return
         place = self.directory / str(self.rounds.step)
         self.model.save_pretrained(place)

@@ -1,6 +1,5 @@
 """What happens between the rounds of pre-training: the history, and with limited time a new plan."""
 
-import math
 import time
 
 from keras_bert_impl.callbacks import TrainingFigures
@@ -23,8 +22,9 @@ class Rounds(TrainingFigures):
 
     Args:
         directory: the run directory.
-        config: a PretrainConfig.
         plan: as `make_plan` returns it.
+        unit: the steps of which a run has a multiple, see `steps_of_update`.
+        most_steps: the most steps there may be; None if only the time is limited.
         data: the PretrainingData.
         schedule: the learning rate schedule; a MovableDecay if the time is limited.
         flops_per_step: the arithmetic of a step.
@@ -33,11 +33,11 @@ class Rounds(TrainingFigures):
 
     state_name = "rounds"
 
-    def __init__(self, directory, config, plan, data, schedule, flops_per_step, resume):
-        positions = config.batch_size * data.sequence_length
+    def __init__(self, directory, plan, unit, most_steps, data, schedule, flops_per_step, resume):
+        positions = data.batch_size * data.sequence_length
         super().__init__(positions * data.share_of_tokens, positions, flops_per_step)
-        self.directory, self.config, self.plan, self.schedule = directory, config, plan, schedule
-        self.resume = resume
+        self.directory, self.plan, self.unit, self.most_steps = directory, plan, unit, most_steps
+        self.schedule, self.resume = schedule, resume
         self.history, self.total_steps, self.earlier_minutes = [], plan["steps"], 0.0
         self.round_ends_all, self.time_start, self.minutes_at_round = False, time.monotonic(), 0.0
         self.validation_start, self.is_validated = 0.0, False
@@ -71,7 +71,7 @@ class Rounds(TrainingFigures):
         """The size of the current round. It depends only on the step at which it began and the plan made then, even if
         it was interrupted."""
         left, size = self.total_steps - self.begun(), self.plan["steps_per_round"]
-        together = self.config.steps_per_execution
+        together = self.plan["steps_per_execution"]
         # With limited time, the last rounds get shorter and shorter: a delay in the last one cannot be made up for.
         if self.plan["minutes"] is not None and left > max(together, size // 4):
             left = -(-left // (2 * together)) * together
@@ -140,14 +140,12 @@ class Rounds(TrainingFigures):
         only_compiled = self.is_first and not self.is_compiled
         seconds = self.plan["seconds_per_step"] if only_compiled else self.seconds_per_step()
         seconds += besides / self.plan["steps_per_round"]
-        # Whole executions, and no gradients that are left over.
-        unit = math.lcm(self.config.steps_per_execution, self.config.gradient_accumulation_steps or 1)
         left = (self.plan["minutes"] - self.minutes()) * 60
         # Some shorter rounds come before the last one, which makes about two more rounds.
         room = max((left - 2 * besides) / seconds, min(left / seconds, self.plan["steps_per_round"] / 4))
-        total = max(-(-(self.step + 1) // unit), int(self.step + room) // unit) * unit
-        if self.config.steps is not None:
-            total = min(total, self.config.steps // unit * unit)
+        total = max(-(-(self.step + 1) // self.unit), int(self.step + room) // self.unit) * self.unit
+        if self.most_steps is not None:
+            total = min(total, self.most_steps // self.unit * self.unit)
         if abs(total - self.total_steps) > 0.1 * (self.total_steps - self.step):
             room = total - self.step
             say(f"\n  Steps take {seconds * 1000:.0f} ms now: the time left is enough for {room:,} of them.")

@@ -6,27 +6,11 @@ one flat array of token ids with boundaries, and `chunk_documents` decides which
 """
 
 from bisect import bisect_left
-from typing import NamedTuple
 
 import numpy as np
 
 from keras_bert_impl.text.rows.ragged import Ragged
 from keras_bert_impl.text.rows.randomness import Stream, random_keys, uniform_integers, uniforms
-
-
-class SegmentPairs(NamedTuple):
-    """Where the two segments of each pair lie in the flat tokens of a file.
-
-    `first_range`, `second_range`: int64 (pairs, 2), first token and the one after the last.
-    `next_sentence_labels`: int32 (pairs,), 0 where the second follows the first (IsNext), 1 where it is random.
-    `first_document`, `second_document`: int64 (pairs,), numbers of the documents, not counting those without tokens.
-    """
-
-    first_range: np.ndarray
-    second_range: np.ndarray
-    next_sentence_labels: np.ndarray
-    first_document: np.ndarray
-    second_document: np.ndarray
 
 
 def chunk_documents(documents, target_length, short_sequence_probability, seed, number):
@@ -50,8 +34,10 @@ def chunk_documents(documents, target_length, short_sequence_probability, seed, 
         number: number of the file in the dataset; with the seed it determines every draw. A further pass over
             the same text (Google's `dupe_factor`) uses new numbers, and so cuts the text differently.
 
-    Returns: `SegmentPairs` of NumPy arrays, in the order of the text. Segments may exceed the target by the
-        rest of their last sentence: cut them with `pretraining_rows.truncate_at_random`.
+    Returns: in the order of the text, ranges of the flat tokens, int64 (pairs, 2 segments, 2), first token and the one
+        after the last; int32 (pairs,), 0 where the second segment follows the first (IsNext), 1 where it is random.
+        Segments may exceed the target by the rest of their last sentence: cut them with
+        `pretraining_rows.truncate_at_random`.
     Raises: ValueError if there are fewer than two documents.
     """
     sentence_offsets, first_sentences = boundaries(documents)
@@ -64,17 +50,12 @@ def chunk_documents(documents, target_length, short_sequence_probability, seed, 
     targets = target_lengths(num_documents, target_length, short_sequence_probability, seed, number)
     document, start, split, end, is_random = cut_chunks(sentence_offsets, first_sentences, targets, seed, number)
     first_tokens = sentence_offsets[split] - sentence_offsets[start]
-    other, other_start, other_end = _other_sentences(
+    other_start, other_end = _other_sentences(
         sentence_offsets, first_sentences, document, start, targets[document] - first_tokens, seed, number
     )
     second_start, second_end = np.where(is_random, (other_start, other_end), (split, end))
-    return SegmentPairs(
-        first_range=sentence_offsets[np.stack([start, split], axis=1)],
-        second_range=sentence_offsets[np.stack([second_start, second_end], axis=1)],
-        next_sentence_labels=is_random.astype(np.int32),
-        first_document=document,
-        second_document=np.where(is_random, other, document),
-    )
+    sentences = np.array([[start, split], [second_start, second_end]])  # (2 segments, 2, pairs)
+    return sentence_offsets[np.moveaxis(sentences, 2, 0)], is_random.astype(np.int32)
 
 
 def cut_sentences(documents, target_length):
@@ -140,7 +121,7 @@ def cut_chunks(sentence_offsets, first_sentences, targets, seed, number, with_ra
 def _other_sentences(sentence_offsets, first_sentences, document, start, num_tokens, seed, number):
     """For each chunk, sentences from another document that hold `num_tokens` or run to that document's end.
 
-    Returns: three arrays (pairs,): document, first sentence, sentence after the last.
+    Returns: two arrays (pairs,): first sentence, sentence after the last.
     """
     num_documents = len(first_sentences) - 1
     keys = random_keys(Stream.OTHER_DOCUMENT, seed, number, start)
@@ -151,4 +132,4 @@ def _other_sentences(sentence_offsets, first_sentences, document, start, num_tok
     other_start = first_sentences[other] + uniform_integers(keys, 0, num_sentences)
     other_end = np.searchsorted(sentence_offsets, sentence_offsets[other_start] + num_tokens)
     # At least one sentence, even if the first segment alone reached the target.
-    return other, other_start, np.clip(other_end, other_start + 1, first_sentences[other + 1])
+    return other_start, np.clip(other_end, other_start + 1, first_sentences[other + 1])

@@ -18,7 +18,6 @@ from keras_bert_impl.text.rows.ragged import Ragged, concatenated, places, take
 from keras_bert_impl.text.rows.randomness import Stream, random_bits, random_keys, uniforms
 from keras_bert_impl.text.rows.sentence_order import order_documents, running_sentences
 from keras_bert_impl.text.rows.serialized_rows import write_examples
-from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS
 from keras_bert_impl.text.tokenizers.rows import kept_lengths
 
 ROWS_AT_ONCE = 4096
@@ -138,14 +137,12 @@ def _rows_of_pairs(documents, tokenizer, rows, seed, number):
     """
     target_length = rows.sequence_length - tokenizer.template.num_control(is_pair=True)
     documents = cut_sentences(documents, target_length)
-    pairs = PAIRS[rows.pairs](documents, target_length, rows.short_sequence_probability, seed, number)
-    ranges = np.stack([pairs.first_range, pairs.second_range], axis=1)  # (pairs, 2 segments, 2)
+    ranges, labels = PAIRS[rows.pairs](documents, target_length, rows.short_sequence_probability, seed, number)
     ranges = truncate_at_random(ranges, target_length, seed, number, np.arange(len(ranges)))
     tokens = documents.flat_values
 
     def rows_at(index):
-        rows = lay_out(tokens, ranges[index], tokenizer.cls_id, tokenizer.sep_id, tokenizer.template)
-        return {**rows, "next_sentence_labels": pairs.next_sentence_labels[index]}
+        return {**lay_out(tokens, ranges[index], tokenizer), "next_sentence_labels": labels[index]}
 
     begun, ended = (np.bincount(ranges[..., place].ravel(), minlength=len(tokens) + 1) for place in (0, 1))
     return len(ranges), rows_at, len(tokens) - np.count_nonzero(np.cumsum(begun - ended))
@@ -157,8 +154,8 @@ def _rows_of_runs(documents, tokenizer, sequence_length, cross_documents):
     tokens, ranges = running_sentences(documents, room, tokenizer.sep_id if cross_documents else None)
 
     def rows_at(index):
-        rows = lay_out(tokens, ranges[index][:, np.newaxis], tokenizer.cls_id, tokenizer.sep_id, tokenizer.template)
-        return {**rows, "next_sentence_labels": np.zeros(len(index), np.int32)}
+        laid_out = lay_out(tokens, ranges[index][:, np.newaxis], tokenizer)
+        return {**laid_out, "next_sentence_labels": np.zeros(len(index), np.int32)}
 
     return len(ranges), rows_at
 
@@ -189,22 +186,21 @@ def truncate_at_random(ranges, max_tokens, seed, number, example_index):
     return ranges
 
 
-def lay_out(tokens, ranges, cls_id, sep_id, template=BERT_ROWS):
-    """Rows [CLS] a [SEP] or [CLS] a [SEP] b [SEP], or as another template of a tokenizer says.
+def lay_out(tokens, ranges, tokenizer):
+    """Rows [CLS] a [SEP] or [CLS] a [SEP] b [SEP], or as another template of the tokenizer says.
 
     Args:
         tokens: int32 (tokens,) of a file.
         ranges: int64 (rows, 1 or 2 segments, 2), first token and the one after the last.
-        cls_id: id of [CLS].
-        sep_id: id of [SEP].
-        template: the RowTemplate of the tokenizer.
+        tokenizer: that the tokens are of.
 
     Returns: dict of `input_ids`, int32 `Ragged` (rows, tokens), and `first_segment_length`, int64 (rows,), the
         length of [CLS] a [SEP], and of the whole row if the template has no second segment.
     """
+    template = tokenizer.template
     lengths = np.diff(ranges)[..., 0]  # (rows, segments)
     is_pair = lengths.shape[1] == 2
-    before, between, after = template.control_of(cls_id, sep_id)
+    before, between, after = template.control_of(tokenizer.cls_id, tokenizer.sep_id)
     behind = [between, after] if is_pair else [after]
     with_control = lengths + np.array([len(slot) for slot in behind])
     row_lengths = np.sum(with_control, axis=1) + len(before)

@@ -9,7 +9,6 @@ import bisect
 import numpy as np
 
 from keras_bert_impl.text.rows.next_sentence import (
-    SegmentPairs,
     boundaries,
     cut_chunks,
     target_lengths,
@@ -24,25 +23,19 @@ def order_documents(documents, target_length, short_sequence_probability, seed, 
     chunk of one token gives no pair; ALBERT's code would take its second segment from another document.
 
     Args: as `next_sentence.chunk_documents`.
-    Returns: `SegmentPairs`; `next_sentence_labels` is 0 if the segments are in their original order, 1 if swapped.
+    Returns: likewise, but the labels are 0 if the segments are in their original order, 1 if swapped.
     """
     sentence_offsets, first_sentences = boundaries(documents)
     targets = target_lengths(len(first_sentences) - 1, target_length, short_sequence_probability, seed, number)
     chunks = cut_chunks(sentence_offsets, first_sentences, targets, seed, number, with_random=False)
-    document, start, split, end, _ = chunks
+    _, start, split, end, _ = chunks
     begin, middle, stop = sentence_offsets[start], sentence_offsets[split], sentence_offsets[end]
     middle = np.where(split == end, (begin + stop) // 2, middle)
     keep = middle > begin
     swapped = uniforms(random_keys(Stream.SENTENCE_ORDER, seed, number, start), 0) < 0.5
-    earlier, later = np.stack([begin, middle], axis=1), np.stack([middle, stop], axis=1)
-    pairs = SegmentPairs(
-        first_range=np.where(swapped[:, None], later, earlier),
-        second_range=np.where(swapped[:, None], earlier, later),
-        next_sentence_labels=swapped.astype(np.int32),
-        first_document=document,
-        second_document=document,
-    )
-    return SegmentPairs(*(array[keep] for array in pairs))
+    ranges = np.moveaxis(np.array([[begin, middle], [middle, stop]]), 2, 0)  # (pairs, 2 segments, 2)
+    ranges = np.where(swapped[:, None, None], ranges[:, ::-1], ranges)
+    return ranges[keep], swapped[keep].astype(np.int32)
 
 
 def joined_documents(tokens, sentence_offsets, document_ends, end_id):

@@ -1,3 +1,4 @@
+import collections
 from itertools import chain
 
 import numpy as np
@@ -27,8 +28,15 @@ def random_block(num_documents, most_sentences=20, longest_sentence=30):
     return Ragged(Ragged(np.arange(lengths.sum(), dtype=np.int32), lengths), sentences)
 
 
+Pairs = collections.namedtuple("Pairs", "first_range second_range next_sentence_labels first_document second_document")
+
+
 def chunk(documents, target_length=61, short_sequence_probability=0.0, seed=1, number=0):
-    return chunk_documents(documents, target_length, short_sequence_probability, seed, number)
+    """The pairs, with the numbers of the documents that their segments are from."""
+    ranges, labels = chunk_documents(documents, target_length, short_sequence_probability, seed, number)
+    ends = documents.values.offsets[documents.offsets[1:]]
+    (first, second), of = np.moveaxis(ranges, 1, 0), np.searchsorted(ends, ranges[..., 0], side="right")
+    return Pairs(first, second, labels, of[:, 0], of[:, 1])
 
 
 def one_token_sentences(num_documents, num_sentences):
@@ -131,7 +139,7 @@ def test_the_pairs_of_a_seed_are_the_same_in_every_version():
 
 def test_empty_sentences_and_documents_are_skipped():
     with_empty = [[[]], *SMALL[:1], [], [[], *SMALL[1], []], [SMALL[2][0], [], SMALL[2][1]]]
-    for ours, expected in zip(chunk(ragged(with_empty), 5), chunk(ragged(SMALL), 5), strict=True):
+    for ours, expected in zip(chunk(ragged(with_empty), 5)[:3], chunk(ragged(SMALL), 5)[:3], strict=True):
         np.testing.assert_array_equal(ours, expected)
 
 

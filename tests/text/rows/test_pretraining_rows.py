@@ -151,14 +151,6 @@ def test_a_part_of_the_rows_has_rows_of_every_file(tmp_path, most_rows):
     assert_equal(batches(paths, repeat=False, most_rows=10**6), batches(paths, repeat=False))
 
 
-def test_evaluation_reads_every_row_once_and_says_how_many_batches(paths):
-    dataset = opened(paths, batch_size=ROWS_OF_A_BATCH, repeat=False, **SHAPE)
-    found = list(dataset)
-    assert dataset.num_batches == len(found)
-    assert sum(len(inputs["token_ids"]) for inputs, _ in found) == sum(map(count_records, paths))
-    assert_equal(found, batches(paths, repeat=False))
-
-
 def test_static_masks_are_the_same_in_every_epoch(tmp_path):
     write(tmp_path / "1", tokens(9), static_masks=True, **SHAPE)
     paths = [tmp_path / "1"]

@@ -16,10 +16,13 @@ CLS, SEP, PAD = 1001, 1002, 1000
 TOKENS = np.arange(1000, dtype=np.int32)
 
 
+def tokenizer_of(template):
+    return types.SimpleNamespace(pad_id=PAD, cls_id=CLS, sep_id=SEP, template=template)
+
+
 def padded(rows, length):
-    tokenizer = types.SimpleNamespace(pad_id=PAD, cls_id=CLS, template=BERT_ROWS)
     numbers = dict.fromkeys(("next_sentence_labels", "example_index"), np.zeros(1))
-    return padded_rows({**rows, **numbers}, length, tokenizer)
+    return padded_rows({**rows, **numbers}, length, tokenizer_of(BERT_ROWS))
 
 
 def random_ranges(num_pairs, longest=9):
@@ -71,16 +74,16 @@ def test_rows_are_laid_out_as_those_of_other_inputs(segments):
     ranges = random_ranges(50)[:, :segments]
     second = ragged(ranges[:, 1]) if segments == 2 else None
     expected = pack(ragged(ranges[:, 0]), second, 24, CLS, SEP, PAD)
-    rows = padded(lay_out(TOKENS, ranges, CLS, SEP), 24)
+    rows = padded(lay_out(TOKENS, ranges, tokenizer_of(BERT_ROWS)), 24)
     for name in ("token_ids", "segment_ids", "padding_mask"):
         np.testing.assert_array_equal(rows[name], expected[name], err_msg=name)
 
 
 def test_pairs_of_roberta_have_two_separators_and_no_second_segment():
     ranges = np.array([[[0, 2], [3, 4]], [[5, 6], [0, 3]]])
-    rows = lay_out(TOKENS, ranges, CLS, SEP, ROBERTA_ROWS)
+    rows = lay_out(TOKENS, ranges, tokenizer_of(ROBERTA_ROWS))
     expected = [[CLS, *TOKENS[0:2], SEP, SEP, TOKENS[3], SEP], [CLS, TOKENS[5], SEP, SEP, *TOKENS[0:3], SEP]]
     assert [list(map(int, row)) for row in np.split(rows["input_ids"].values, [7])] == expected
     assert not padded(rows, 11)["segment_ids"].any()
-    single = lay_out(TOKENS, ranges[:, :1], CLS, SEP, ROBERTA_ROWS)
+    single = lay_out(TOKENS, ranges[:, :1], tokenizer_of(ROBERTA_ROWS))
     assert single["input_ids"].values.tolist() == [CLS, *TOKENS[0:2], SEP, CLS, TOKENS[5], SEP]

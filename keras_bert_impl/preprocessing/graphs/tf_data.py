@@ -12,31 +12,31 @@ from keras_bert_impl.preprocessing.graphs.shuffling import shuffled_batches
 from keras_bert_impl.quiet_tensorflow import tf
 
 
-def read_training_data(of):
+def read_training_data(source):
     """The same batches as a tf.data.Dataset.
 
     Args:
-        of: a `numpy_data.TrainingBatches`. If its files are not here, it has to know their `num_examples`.
+        source: a `numpy_data.TrainingBatches`. If its files are not here, it has to know their `num_examples`.
 
     Returns: tf.data.Dataset of (inputs, labels), see `features.PRETRAINING_INPUTS` and `PRETRAINING_LABELS`, or their
         PACKED_ versions.
     """
 
     def rows_of(records, epoch):
-        found = of.inputs_and_labels(parsed(records, of.features), epoch, tensorflow_arrays)
-        if not of.whole_batches:
+        found = source.inputs_and_labels(parsed(records, source.features), epoch, tensorflow_arrays)
+        if not source.whole_batches:
             return found
         # Parsing loses the static number of rows, which a TPU needs.
         return tf.nest.map_structure(lambda array: tf.ensure_shape(array, (records.shape[0], *array.shape[1:])), found)
 
-    if of.repeat:
-        return _repeated(of).map(rows_of, tf.data.AUTOTUNE).prefetch(4)
-    files = tf.data.Dataset.from_tensor_slices((of.paths, np.int64(of.counts)))
+    if source.repeat:
+        return _repeated(source).map(rows_of, tf.data.AUTOTUNE).prefetch(4)
+    files = tf.data.Dataset.from_tensor_slices((source.paths, np.int64(source.counts)))
     records = files.flat_map(lambda path, count: tf.data.TFRecordDataset(path).take(count))
-    batches = records.batch(of.batch_size, drop_remainder=of.whole_batches)
-    batches = batches.map(lambda records: (_cut(records, of.part), 0)).map(rows_of, tf.data.AUTOTUNE)
+    batches = records.batch(source.batch_size, drop_remainder=source.whole_batches)
+    batches = batches.map(lambda records: (_cut(records, source.part), 0)).map(rows_of, tf.data.AUTOTUNE)
     # With the number of batches Keras shows progress, and does not warn that the data ran out.
-    return batches.apply(tf.data.experimental.assert_cardinality(of.num_batches)).prefetch(2)
+    return batches.apply(tf.data.experimental.assert_cardinality(source.num_batches)).prefetch(2)
 
 
 def parsed(records, widths):
@@ -50,23 +50,23 @@ def parsed(records, widths):
     return tf.io.parse_example(records, kinds)
 
 
-def _repeated(of):
+def _repeated(source):
     """Endless batches of (records of the part, their epoch); the epoch is one for all records, or one for each."""
-    if of.streams == 1:
-        return _stream(of, 0).map(lambda records, epoch: (_cut(records, of.part), epoch))
-    return tf.data.Dataset.zip(tuple(_stream(of, number) for number in of.own_streams())).map(_joined)
+    if source.streams == 1:
+        return _stream(source, 0).map(lambda records, epoch: (_cut(records, source.part), epoch))
+    return tf.data.Dataset.zip(tuple(_stream(source, number) for number in source.own_streams())).map(_joined)
 
 
-def _stream(of, number):
+def _stream(source, number):
     """Endless batches of (records of a stream, their epoch) from `start_step` on; each epoch has its own order."""
-    paths, counts, batch_size, limits = of.stream(number)
+    paths, counts, batch_size, limits = source.stream(number)
 
     def batches_of(epoch):
-        batches = shuffled_batches(paths, counts, batch_size, of.seed, epoch, number, **limits)
+        batches = shuffled_batches(paths, counts, batch_size, source.seed, epoch, number, **limits)
         return batches.skip(tf.where(epoch == first, done, 0)).map(lambda batch: (batch, epoch))
 
     # Past epochs are not read again, and rows of this epoch that are skipped are neither parsed nor masked.
-    first, done = (tf.constant(place, tf.int64) for place in divmod(of.start_step, sum(counts) // batch_size))
+    first, done = (tf.constant(place, tf.int64) for place in divmod(source.start_step, sum(counts) // batch_size))
     return tf.data.Dataset.range(first, np.iinfo("int64").max).flat_map(batches_of)
 
 

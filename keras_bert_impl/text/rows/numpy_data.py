@@ -55,7 +55,7 @@ class TrainingBatches(keras.utils.PyDataset):
         batch_size: rows of a batch; with `repeat`, a last, smaller batch is dropped.
         seed: seed of the order.
         start_step: number of batches to skip, those that a resumed run has already seen.
-        repeat: True gives epochs without end, each in its own order, see `numpy_shuffling`; False one epoch in file order.
+        repeat: True gives epochs without end, each in its own order; False one epoch in file order.
         whole_batches: drop a last, smaller batch even without `repeat`, so that devices can share each batch evenly.
         part: (number, number of parts): the part of each batch to read, for one of several processes; needs whole
             batches. The rows of the other parts are neither parsed nor masked.

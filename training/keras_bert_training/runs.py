@@ -18,6 +18,7 @@ import warnings
 import jsonargparse
 
 from keras_bert_impl.device_options import Distribution
+from keras_bert_impl.json_files import write_json
 from keras_bert_impl.process_group import check_shared, failing_together, is_chief
 from keras_bert_impl.suggestions import did_you_mean
 from keras_bert_training.options.recipes import recipe_path
@@ -242,8 +243,6 @@ def open_run(directory, config, is_copy=False):
 
     Raises: ValueError as `check_run`, and if the processes do not share the directory.
     """
-    from keras_bert_impl.json_files import write_json
-
     directory = check_run(directory, config)
     with failing_together():
         if is_copy:

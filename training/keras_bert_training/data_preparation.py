@@ -87,10 +87,6 @@ QUICKLY_READ_BYTES = 1_000_000_000  # whose checksums are compared each time, in
 SMALL_BYTES = 50_000_000  # such a corpus is read once and kept; starting more processes would not pay off
 
 
-# Options that may change on resume.
-WITHOUT_INFLUENCE_ON_ROWS = {"workers": None, "runner": None, "beam_options": "", "beam_storage": None, "verify": False}
-
-
 def run(config):
     """Prepares the data as the module's docstring describes; returns the summary. A finished output is not changed."""
     if config.verify:
@@ -105,8 +101,7 @@ def run(config):
         check_predictions(config.predictions_per_sequence, config.sequence_length, MASKING_RATE)
     if config.lowercase is None:
         config = dataclasses.replace(config, lowercase=config.tokenizer in LOWERCASED)
-    what = dataclasses.replace(config, **WITHOUT_INFLUENCE_ON_ROWS)
-    directory = check_run(config.output, what)
+    directory = check_run(config.output, config)
     phrases = read_phrases(config.phrases) if config.phrases else None
     pieces, size = open_pieces(config)
     input_files = check_input(directory, pieces)
@@ -124,15 +119,14 @@ def run(config):
             say(f"  {directory / file['path']} is missing or damaged: it is written again")
             (directory / file["path"]).unlink(missing_ok=True)
         check_same_phrases(config, phrases, directory)
-        return prepare(config, what, directory, phrases, pieces, size, input_files)
+        return prepare(config, directory, phrases, pieces, size, input_files)
 
 
-def prepare(config, what, directory, phrases, pieces, size, input_files):
+def prepare(config, directory, phrases, pieces, size, input_files):
     """Prepares what is not there yet, in a directory in which no other process does; returns the summary.
 
     Args:
         config: the PrepareConfig.
-        what: the same without the options that may change on resume.
         directory: of the output.
         phrases: list of strings, or None.
         pieces: the pieces of the corpus.
@@ -149,7 +143,7 @@ def prepare(config, what, directory, phrases, pieces, size, input_files):
     finder = PhraseFinder(tokenizer, phrases) if phrases else None
     if finder and finder.empty:
         raise ValueError(f"{config.phrases} line {finder.empty[0] + 1} holds no character that the tokenizer keeps.")
-    open_run(directory, what)
+    open_run(directory, config)
     write_input(directory, input_files)
     tokenizer.save_pretrained(directory)
     if phrases:

@@ -25,9 +25,10 @@ from keras_bert_training.options.recipes import recipe_path
 from keras_bert_training.options.rules import check_options, default_of
 
 # Options that may change on resume: the result of a run depends neither on the devices, nor on what is recorded of
-# them, nor on when it is saved.
+# them, nor on when it is saved, and prepared rows not on who prepares them.
 MAY_CHANGE = {field.name for field in dataclasses.fields(Distribution)} | {
-    *("save_minutes", "profile_steps", "compilation_cache")
+    *("save_minutes", "profile_steps", "compilation_cache"),
+    *("workers", "runner", "beam_options", "beam_storage", "verify"),
 }
 # Not compared: the output may be moved, and of the input the content is compared, so that it may be moved, too.
 PLACES = {"output", "data", "input"}

@@ -157,13 +157,13 @@ def prepare(config, directory, phrases, pieces, size, input_files):
         statistics = print_statistics(records)
         check_documents({split: counts["documents"] for split, counts in statistics.items()}, config.pairs)
         shards = do(write_shard, plan_shards(settings, records), "writing examples")
-    rows, unused = print_examples(settings, shards)
+    examples, unused = print_examples(settings, shards)
     summary = {
         "corpus": statistics,
         "vocabulary_size": tokenizer.vocabulary_size,
         "sequence_lengths": [rows.sequence_length for rows in settings.rows],
         "predictions_per_sequence": [rows.predictions_per_sequence for rows in settings.rows],
-        "examples": rows,
+        "examples": examples,
         "share_of_text_in_no_row": unused,
         "labels": write_sentences(config, settings, records, directory),
         "held_out_unknown_words": report_losses(directory, tokenizer),

@@ -55,7 +55,6 @@ MAY_NAME_A_BACKEND = (
     "distribution",
     "export",
     "preprocessing.graphs",
-    "text.rows.beam_storage",
     "callbacks.sharded_state",  # of JAX's arrays
     "checkpoints.google",  # imported where such a checkpoint is opened
 )

@@ -63,37 +63,17 @@ def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first", te
     else:
         a, b = truncate_pairs(a, b, max_tokens, rule)
         second = [*between, b]
-    rows = {
-        "token_ids": side_by_side([*before, a, *second, *after]),
-        "first_segment_length": template.first_length(a.row_lengths(), b is not None),
-    }
-    rows = pad_rows(rows, sequence_length, pad_id)
-    rows = {**rows, "segment_ids": rows["segment_ids"] * template.second_segment}
-    return template.with_cls_segments(rows, cls_id, tf.where)
-
-
-def pad_rows(rows, sequence_length, pad_id):
-    """Pads rows to arrays (rows, sequence_length).
-
-    Args:
-        rows: dict of `token_ids`, RaggedTensor (rows, tokens), `first_segment_length` (rows,), and further entries that
-            are passed through.
-        sequence_length: length of the padded rows.
-        pad_id: id of [PAD].
-
-    Returns: dict of `token_ids`, `padding_mask`, `segment_ids`, int32 (rows, sequence_length), and the further entries.
-    """
-    rows = dict(rows)
-    token_ids, first_length = rows.pop("token_ids"), rows.pop("first_segment_length")
+    token_ids = side_by_side([*before, a, *second, *after])
+    first_length = tf.cast(template.first_length(a.row_lengths(), b is not None), tf.int64)
     position = tf.range(sequence_length, dtype=tf.int64)[tf.newaxis]  # (1, length)
-    is_token = position < token_ids.row_lengths()[:, tf.newaxis]  # (rows, length)
-    is_second = is_token & (position >= tf.cast(first_length, tf.int64)[:, tf.newaxis])
-    return {
+    is_token = position < token_ids.row_lengths()[:, tf.newaxis]  # (batch, length)
+    is_second = is_token & (position >= first_length[:, tf.newaxis])
+    rows = {
         "token_ids": tf.cast(token_ids.to_tensor(pad_id, shape=(None, sequence_length)), tf.int32),
         "padding_mask": tf.cast(is_token, tf.int32),
-        "segment_ids": tf.cast(is_second, tf.int32),
-        **rows,
+        "segment_ids": tf.cast(is_second, tf.int32) * template.second_segment,
     }
+    return template.with_cls_segments(rows, cls_id, tf.where)
 
 
 def _first_tokens(rows, length):

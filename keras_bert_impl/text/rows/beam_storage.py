@@ -15,17 +15,11 @@ import pathlib
 import posixpath
 import tempfile
 
+from keras_bert_impl.text.rows.remote_files import gfile
 from keras_bert_impl.text.rows.shards import Piece, file_identity, run_files
 
 FOLDER = "prepare-data"  # of the storage; removed when the output is complete
 COPIES_AT_ONCE = 16  # a bucket answers slowly, but to many at the same time
-
-
-def gfile():
-    """TensorFlow's files, local ones and those of buckets; imported only where a storage is used."""
-    from keras_bert_impl.quiet_tensorflow import tf
-
-    return tf.io.gfile
 
 
 def open_storage(storage, settings, pieces):

@@ -12,21 +12,20 @@ def open_file(path):
     """Opens a file for reading bytes. Raises: FileNotFoundError; ImportError for a bucket without TensorFlow."""
     if not is_remote(path):
         return open(path, "rb")
-    tf = _tensorflow()
-    if not tf.io.gfile.exists(str(path)):
+    if not gfile().exists(str(path)):
         raise FileNotFoundError(path)
-    return tf.io.gfile.GFile(str(path), "rb")
+    return gfile().GFile(str(path), "rb")
 
 
 def size_of(path):
     """The size of a file in bytes, or None if there is none."""
     if not is_remote(path):
         return pathlib.Path(path).stat().st_size if pathlib.Path(path).is_file() else None
-    tf = _tensorflow()
-    return tf.io.gfile.stat(str(path)).length if tf.io.gfile.exists(str(path)) else None
+    return gfile().stat(str(path)).length if gfile().exists(str(path)) else None
 
 
-def _tensorflow():
+def gfile():
+    """TensorFlow's files, local ones and those of buckets; imported only where a path is remote."""
     from keras_bert_impl.quiet_tensorflow import tf
 
-    return tf
+    return tf.io.gfile

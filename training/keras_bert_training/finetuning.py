@@ -167,14 +167,9 @@ def run_glue(config):
         task_config = dataclasses.replace(config, task=name, data=str(data), output=str(directory / name))
         figures[name] = run_here(task_config)
         if distribution.is_chief():
-            copy_submissions(directory, name)
+            (directory / "submission").mkdir(exist_ok=True)  # the files of all tasks
+            for file in glue.TASKS[name].submissions.values():
+                if (directory / name / file).is_file():
+                    shutil.copy(directory / name / file, directory / "submission" / file)
     write_glue_table(directory, figures)
     return figures
-
-
-def copy_submissions(directory, name):
-    """Copies a task's submission files into submission/, which collects those of all tasks."""
-    (directory / "submission").mkdir(exist_ok=True)
-    for file in glue.TASKS[name].submissions.values():
-        if (directory / name / file).is_file():
-            shutil.copy(directory / name / file, directory / "submission" / file)

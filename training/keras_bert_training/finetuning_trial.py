@@ -82,11 +82,7 @@ def build_task_model(config, task, class_names, checkpoint):
 
     Weights that shall not learn are frozen.
     """
-    shape = dataclasses.replace(
-        checkpoint.config,
-        hidden_dropout_rate=config.dropout_rate,
-        attention_dropout_rate=config.dropout_rate,
-    )
+    shape = with_dropout(checkpoint.config, config.dropout_rate)
     policy = keras.dtype_policies.get(config.precision)
     encoder = build_encoder(shape, dtype=policy, **getattr(task, "encoder_options", {}))
     length = min(config.sequence_length, shape.max_length)
@@ -113,6 +109,11 @@ def build_task_model(config, task, class_names, checkpoint):
     return model
 
 
+def with_dropout(shape, rate):
+    """An encoder's configuration with this rate of dropout."""
+    return dataclasses.replace(shape, hidden_dropout_rate=rate, attention_dropout_rate=rate)
+
+
 def stacked(config, encoder, policy):
     """The encoder with what the configuration puts on top of it."""
     others = [] if config.join is None else [joined_encoder(config, encoder, policy)]
@@ -127,9 +128,9 @@ def joined_encoder(config, first, policy):
             f"{config.join} has a vocabulary of {checkpoint.config.vocabulary_size} words, {config.model} one of "
             f"{first.config.vocabulary_size}: join encoders that were trained on the same prepared data."
         )
-    rates = {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
     with keras.name_scope("joined"):
-        encoder = build_encoder(dataclasses.replace(checkpoint.config, **rates), dtype=policy, name="joined_encoder")
+        shape = with_dropout(checkpoint.config, config.dropout_rate)
+        encoder = build_encoder(shape, dtype=policy, name="joined_encoder")
     if not config.from_scratch:
         stored = build_filled(lambda: build_encoder(checkpoint.config, dtype=policy), checkpoint)
         for weight, value in zip(encoder.weights, stored.weights, strict=True):
@@ -174,14 +175,8 @@ def batches_of(config, rows, model):
     """The LengthBatches of a split."""
     model.encoder.check_texts(rows.first, rows.second, model.tokenizer.template)
     multiple = ROW_MULTIPLE if is_compiled(config, model) else 8
-    return LengthBatches(
-        model.tokenizer,
-        rows,
-        config.batch_size,
-        model.sequence_length,
-        seed=config.seed,
-        multiple=multiple,
-    )
+    options = {"seed": config.seed, "multiple": multiple}
+    return LengthBatches(model.tokenizer, rows, config.batch_size, model.sequence_length, **options)
 
 
 def is_compiled(config, model):
@@ -193,18 +188,11 @@ def is_compiled(config, model):
     return {"auto": usual[keras.backend.backend()], "on": True, "off": False}[config.jit_compile]
 
 
-def schedule_of(config, steps):
-    """The learning rate schedule of a run of this many steps."""
-    return WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
-
-
 def compile_for(model, config, task, steps):
     """AdamW with warm-up and linear decay over the steps of the run."""
-    model.compile(
-        optimizer=BertAdamW(schedule_of(config, steps), layer_decay=config.layer_decay),
-        loss=task.loss(),
-        jit_compile=is_compiled(config, model),
-    )
+    schedule = WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
+    optimizer = BertAdamW(schedule, layer_decay=config.layer_decay)
+    model.compile(optimizer=optimizer, loss=task.loss(), jit_compile=is_compiled(config, model))
 
 
 class DevScores(keras.callbacks.Callback):
@@ -232,24 +220,12 @@ class DevScores(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         trained = time.monotonic() - self.start
-        figures = {
-            split: self.task.score(
-                self.examples[split], self.rows[split], predict_rows(self.model, self.batches[split]), self.class_names
-            )
-            for split in self.task.dev
-        }
+        figures = {}
+        for split in self.task.dev:
+            outputs = predict_rows(self.model, self.batches[split])
+            found = self.task.score(self.examples[split], self.rows[split], outputs, self.class_names)
+            # The history does not need confusion matrices.
+            figures[split] = {name: value for name, value in found.items() if isinstance(value, int | float)}
         value = figures[self.task.dev[0]][self.task.main_metric]
-        self.history.append(
-            {
-                "loss": float(logs["loss"]),
-                "value": value,
-                "seconds": trained,
-                "dev": {k: plain(v) for k, v in figures.items()},
-            }
-        )
+        self.history.append({"loss": float(logs["loss"]), "value": value, "seconds": trained, "dev": figures})
         logs[self.name] = value  # Keras prints it, and BestWeights reads it
-
-
-def plain(figures):
-    """The figures that are single numbers: the history does not need confusion matrices."""
-    return {name: value for name, value in figures.items() if isinstance(value, int | float)}

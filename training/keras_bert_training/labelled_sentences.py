@@ -19,11 +19,10 @@ def write_sentences(config, settings, records, directory):
     """Writes held_out.txt and the labelled sentences from the sentences that the pieces kept; returns the counts of the
     labelled ones."""
     held_out, by_split = {}, {split: {} for split in SPLITS}
-    sizes = {split: {} for split in SPLITS}
+    sizes = {split: collections.Counter() for split in SPLITS}
     for record in records:
         for split, counts in record["sources"].items():
-            for source, count in counts.items():
-                sizes[split][source] = sizes[split].get(source, 0) + count
+            sizes[split].update(counts)
     labels = choose_labels(sizes) if config.labelled_sentences else []
     for path in sorted(settings.work.glob("sentences-*.json")):
         kept = json.loads(path.read_text(encoding="utf-8"))

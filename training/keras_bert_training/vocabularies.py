@@ -6,9 +6,7 @@ from keras_bert_impl.text.tokenizers import (
     AlbertTokenizer,
     BigBirdTokenizer,
     BytePairTokenizer,
-    DebertaTokenizer,
     DebertaV2Tokenizer,
-    MmBertTokenizer,
     ModernBertTokenizer,
     MPNetTokenizer,
     WordPieceTokenizer,
@@ -48,7 +46,7 @@ def open_vocabulary(kind, path, lowercase):
     if path.is_dir():
         tokenizer = open_tokenizer(path)
     else:
-        tokenizer = OPENERS[kind](path, lowercase)
+        tokenizer = OPENERS[kind](path, lowercase) if kind in OPENERS else KINDS[kind].from_pretrained(path.parent)
     if (tokenizer.kind, tokenizer.lowercase) != (kind, lowercase):
         raise ValueError(
             f"{path} holds another tokenizer: give --tokenizer {tokenizer.kind} --lowercase "
@@ -73,17 +71,10 @@ def _byte_pairs_of(path, lowercase):
     return BytePairTokenizer(path, path.with_name(path.name.removesuffix("vocab.json") + "merges.txt"))
 
 
-def _sentence_pieces_of(path, lowercase):
-    return AlbertTokenizer(path, lowercase=lowercase, keep_accents=not lowercase)
-
-
 OPENERS = {
     "wordpiece": _wordpieces_of,
     "byte_pair": _byte_pairs_of,
-    "modernbert_byte_pair": lambda path, lowercase: ModernBertTokenizer.from_pretrained(path.parent),
-    "mmbert_byte_pair": lambda path, lowercase: MmBertTokenizer.from_pretrained(path.parent),
-    "deberta_byte_pair": lambda path, lowercase: DebertaTokenizer.from_pretrained(path.parent),
-    "sentence_piece": _sentence_pieces_of,
+    "sentence_piece": lambda path, lowercase: AlbertTokenizer(path, lowercase=lowercase, keep_accents=not lowercase),
     "xlm_sentence_piece": lambda path, lowercase: XLMRobertaTokenizer(path),
     "deberta_sentence_piece": lambda path, lowercase: DebertaV2Tokenizer(path),
     "xlnet_sentence_piece": XLNetTokenizer,

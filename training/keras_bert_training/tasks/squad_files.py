@@ -4,7 +4,7 @@ import typing
 
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.preprocessing.question_windows import Question
-from keras_bert_training.tasks.squad_metrics import has_impossible_questions, refuse_equal_ids
+from keras_bert_training.tasks.squad_metrics import has_impossible_questions, questions_in, refuse_equal_ids
 from keras_bert_training.tasks.tables import BadRows
 
 
@@ -18,7 +18,7 @@ class Questions(typing.NamedTuple):
 
     @property
     def labels(self):
-        rows = [row for _, row in _rows(self.dataset)]
+        rows = [row for _, row in questions_in(self.dataset)]
         has_answers = any(answer["text"] for row in rows for answer in row.get("answers", ()))
         return self.dataset if has_answers or any("answers" in row and "is_impossible" in row for row in rows) else None
 
@@ -40,7 +40,8 @@ def read_questions(path, bad_rows, training):
     dataset = read_json(path, largest=None)
     try:
         questions = [
-            Question(row["id"], row["question"], context, _answers(row, training)) for context, row in _rows(dataset)
+            Question(row["id"], row["question"], paragraph["context"], _answers(row, training))
+            for paragraph, row in questions_in(dataset)
         ]
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path} is not in SQuAD's layout: {error!r} is missing.") from None
@@ -64,13 +65,6 @@ def read_squad(path):
     questions = read_questions(path, BadRows(), training=True).questions
     answers = [question.answers[0] if question.answers else None for question in questions]
     return ([question.question for question in questions], [question.context for question in questions]), answers
-
-
-def _rows(dataset):
-    for article in dataset["data"]:
-        for paragraph in article["paragraphs"]:
-            for row in paragraph["qas"]:
-                yield paragraph["context"], row
 
 
 def _answers(row, training):

@@ -13,10 +13,9 @@ from keras_bert_impl.models.span_answers import exact_match, normalize_answer, t
 
 
 def questions_in(dataset):
-    """The questions of a SQuAD file's content, as dicts."""
-    return [
-        question for article in dataset["data"] for paragraph in article["paragraphs"] for question in paragraph["qas"]
-    ]
+    """The questions of a SQuAD file's content, each with its paragraph, as dicts."""
+    paragraphs = [paragraph for article in dataset["data"] for paragraph in article["paragraphs"]]
+    return [(paragraph, question) for paragraph in paragraphs for question in paragraph["qas"]]
 
 
 def read_answers(dataset):
@@ -24,7 +23,7 @@ def read_answers(dataset):
 
     Raises: ValueError if two questions have the same id.
     """
-    questions = questions_in(dataset)
+    questions = [question for _, question in questions_in(dataset)]
     answers = {question["id"]: [answer["text"] for answer in question["answers"]] for question in questions}
     refuse_equal_ids([question["id"] for question in questions])
     if not has_impossible_questions(dataset):
@@ -45,7 +44,7 @@ def refuse_equal_ids(ids, place=""):
 
 def has_impossible_questions(dataset):
     """Whether the file has the layout of SQuAD 2.0: some question has `is_impossible`, true or false."""
-    return any("is_impossible" in question for question in questions_in(dataset))
+    return any("is_impossible" in question for _, question in questions_in(dataset))
 
 
 def evaluate(dataset, predictions, null_odds=None, null_threshold=1.0):
@@ -61,25 +60,22 @@ def evaluate(dataset, predictions, null_odds=None, null_threshold=1.0):
         `best_exact`, `best_f1` and their thresholds.
     """
     answers = read_answers(dataset)
-    is_second = has_impossible_questions(dataset)
     missing = [key for key in answers if key not in predictions]
-    exact, f1 = scores_of_questions(dataset, predictions)
-    if not is_second:
-        return {"exact": mean(exact), "f1": mean(f1), "total": len(answers), "missing": missing}
+    scores = dict(zip(("exact", "f1"), scores_of_questions(dataset, predictions), strict=True))
+    if not has_impossible_questions(dataset):
+        return {**summary(scores, answers), "missing": missing}
     # Also where no answer is left after normalization, such as "A".
-    has_answer = {question["id"]: bool(question["answers"]) for question in questions_in(dataset)}
+    has_answer = {question["id"]: bool(question["answers"]) for _, question in questions_in(dataset)}
     odds = _odds_of(answers, predictions, null_odds)
-    figures = summary(*(apply_threshold(scores, odds, has_answer, null_threshold) for scores in (exact, f1)))
+    unanswered = {key: float(not has_answer[key]) for key, value in odds.items() if value > null_threshold}
+    final = {name: {**found, **unanswered} for name, found in scores.items()}
+    figures = summary(final, answers)
     for part, wanted in (("HasAns", True), ("NoAns", False)):
-        keys = [key for key in answers if has_answer[key] == wanted]
-        if keys:
-            scores = (apply_threshold(scores, odds, has_answer, null_threshold) for scores in (exact, f1))
-            found = summary(*({key: score[key] for key in keys} for score in scores))
-            figures |= {f"{part}_{name}": value for name, value in found.items()}
-    if null_odds is not None:
-        for name, scores in (("exact", exact), ("f1", f1)):
-            best, threshold = best_threshold(predictions, scores, odds, has_answer)
-            figures |= {f"best_{name}": best, f"best_{name}_thresh": threshold}
+        if keys := [key for key in answers if has_answer[key] == wanted]:
+            figures |= {f"{part}_{name}": value for name, value in summary(final, keys).items()}
+    for name, found in scores.items() if null_odds is not None else ():
+        best, threshold = best_threshold(predictions, found, odds, has_answer)
+        figures |= {f"best_{name}": best, f"best_{name}_thresh": threshold}
     return {**figures, "missing": missing}
 
 
@@ -109,20 +105,10 @@ def _odds_of(answers, predictions, null_odds):
     return {key: null_odds[key] for key in predicted}
 
 
-def apply_threshold(scores, odds, has_answer, threshold):
-    """The scores if questions with odds above the threshold count as answered by ""."""
-    above = {key for key, value in odds.items() if value > threshold}
-    return {key: float(not has_answer[key]) if key in above else score for key, score in scores.items()}
-
-
-def summary(exact, f1):
-    """Means in percent, and the number of questions."""
-    return {"exact": mean(exact), "f1": mean(f1), "total": len(exact)}
-
-
-def mean(scores):
-    """The mean in percent."""
-    return 100.0 * sum(scores.values()) / len(scores)
+def summary(scores, keys):
+    """Means in percent of the scores of these questions, and their number."""
+    means = {name: 100.0 * sum(found[key] for key in keys) / len(keys) for name, found in scores.items()}
+    return {**means, "total": len(keys)}
 
 
 def best_threshold(predictions, scores, odds, has_answer):

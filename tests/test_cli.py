@@ -1,7 +1,6 @@
 """The command line: its commands, recipes by name, exit codes, and the environment that a command needs."""
 
 import dataclasses
-import importlib
 import os
 import re
 import subprocess
@@ -34,8 +33,7 @@ def test_every_command_is_there_and_explains_each_of_its_options(capsys, monkeyp
     monkeypatch.setattr(cli, "COMMANDS", {n: c for n, c in cli.COMMANDS.items() if n != "plan-tpu"})
     for name, command in cli.COMMANDS.items():
         assert f"  {name} " in cli.overview()
-        module = importlib.import_module(f"keras_bert_training.options.{name.replace('-', '_')}")
-        config = getattr(module, command.configuration)
+        config = cli.options_of(name)
         with pytest.raises(SystemExit) as ended:
             runs.parse(config, ["--help"], f"keras-bert {name}", command.positional)
         printed = capsys.readouterr().out

@@ -1,6 +1,5 @@
 """Options that name a column, a file, a class or the like: a name that is not there is one line that lists what is."""
 
-import importlib
 import json
 
 import pytest
@@ -8,7 +7,7 @@ from made_runs import write_checkpoint
 from tiers import once
 
 import keras_bert_impl as kbi
-from keras_bert_training.cli import COMMANDS
+from keras_bert_training.cli import COMMANDS, options_of, run_of
 from keras_bert_training.runs import main
 
 pytestmark = once
@@ -51,9 +50,7 @@ def folder(tmp_path_factory):
 def test_a_name_that_is_not_there_is_one_line_that_lists_what_is(folder, monkeypatch, case):
     monkeypatch.chdir(folder)
     name, *arguments = case.split()
-    command = COMMANDS[name]
-    module = importlib.import_module(f"keras_bert_training.{command.module}")
     with pytest.raises(SystemExit) as ended:
-        main(getattr(module, command.configuration), module.run, arguments, name, command.positional)
+        main(options_of(name), run_of(name), arguments, name, COMMANDS[name].positional)
     assert CASES[case] in ended.value.code and "\n" not in ended.value.code
     assert not (folder / "out").exists()

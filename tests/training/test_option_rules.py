@@ -1,14 +1,13 @@
 """Numbers out of their range, and options that would give something else than they say, are refused in one line."""
 
 import dataclasses
-import importlib
 import math
 import typing
 
 import pytest
 from tiers import once
 
-from keras_bert_training.cli import COMMANDS
+from keras_bert_training.cli import COMMANDS, options_of
 from keras_bert_training.options.convert import ConvertConfig
 from keras_bert_training.options.export import ExportConfig
 from keras_bert_training.options.rules import RANGES, Range, check_options
@@ -17,15 +16,10 @@ from keras_bert_training.runs import check_run, parse
 pytestmark = once
 
 
-def kind_of(command):
-    module = importlib.import_module(f"keras_bert_training.options.{command.replace('-', '_')}")
-    return getattr(module, COMMANDS[command].configuration)
-
-
 def numeric_options():
     """(command, option) of each option that takes a number, or several."""
     for name in COMMANDS:
-        kind = kind_of(name)
+        kind = options_of(name)
         for option, hint in typing.get_type_hints(kind).items():
             field = next((field for field in dataclasses.fields(kind) if field.name == option), None)
             if field is not None and field.init and takes_numbers(hint):
@@ -126,7 +120,7 @@ def configured(kind, options):
 
 def test_an_option_without_what_it_needs_is_refused_in_one_line():
     for command, options, remedy in BREAKING:
-        kind = kind_of(command)
+        kind = options_of(command)
         with pytest.raises(ValueError, match=rf"^--{next(iter(options))} .*\.$"):
             check_options(configured(kind, options))
         check_options(configured(kind, options | remedy))

@@ -11,12 +11,12 @@ from keras_bert_impl.suggestions import did_you_mean
 
 
 class Command(typing.NamedTuple):
-    """A subcommand: where its configuration and its `run` are, what it does, and the environment it needs."""
+    """A subcommand, whose options are the module of its name in `options`."""
 
-    module: str
-    configuration: str
+    configuration: str  # its class there
     does: str
-    environment: typing.Mapping[str, str] = {}
+    module: str | None = None  # where its `run` is; None for the module of its name in `commands`
+    environment: typing.Mapping[str, str] = {}  # that it needs
     positional: tuple[str, ...] = ()  # options whose values may be given first, as plain words
 
 
@@ -31,46 +31,22 @@ WITHOUT_CHIPS = {
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # without chips, processes cannot compete for one
 }
 COMMANDS = {
-    "quickstart": Command(
-        "commands.quickstart", "QuickstartConfig", "runs all steps, from text to a served classifier"
-    ),
+    "quickstart": Command("QuickstartConfig", "runs all steps, from text to a served classifier"),
     "prepare-data": Command(
-        "data_preparation", "PrepareConfig", "turns text into a vocabulary and pre-training examples"
+        "PrepareConfig", "turns text into a vocabulary and pre-training examples", "data_preparation"
     ),
-    "pretrain": Command("pretraining", "PretrainConfig", "trains a checkpoint on pre-training examples"),
-    "distill": Command("distillation", "DistillConfig", "trains a small student to imitate a checkpoint"),
-    "finetune": Command("finetuning", "FinetuneConfig", "trains a checkpoint further on a task's files"),
-    "fill-mask": Command(
-        "commands.fill_mask", "FillMaskConfig", "prints the likeliest words for each [MASK]", positional=("model",)
-    ),
-    "ask": Command(
-        "commands.ask", "AskConfig", "answers one question after the other, typed or piped", positional=("model",)
-    ),
-    "predict": Command("commands.predict", "PredictConfig", "asks a trained checkpoint about new texts"),
-    "evaluate": Command(
-        "commands.evaluate", "EvaluateConfig", "scores predictions as the official scripts do", positional=("task",)
-    ),
-    "convert": Command(
-        "commands.convert", "ConvertConfig", "converts a checkpoint to another format", positional=("source", "target")
-    ),
-    "export": Command(
-        "commands.export", "ExportConfig", "writes a SavedModel that takes strings, or ONNX, OpenVINO or LiteRT"
-    ),
-    "compare-exports": Command(
-        "commands.compare_exports", "CompareConfig", "prints size, speed and score of exports side by side"
-    ),
-    "serve": Command(
-        "commands.serve",
-        "ServeConfig",
-        "serves models over REST and gRPC",
-        {"KERAS_BACKEND": "tensorflow"},
-    ),
-    "plan-tpu": Command(
-        "commands.plan_tpu",
-        "PlanConfig",
-        "asks the TPU compiler what a recipe needs on TPUs",
-        WITHOUT_CHIPS,
-    ),
+    "pretrain": Command("PretrainConfig", "trains a checkpoint on pre-training examples", "pretraining"),
+    "distill": Command("DistillConfig", "trains a small student to imitate a checkpoint", "distillation"),
+    "finetune": Command("FinetuneConfig", "trains a checkpoint further on a task's files", "finetuning"),
+    "fill-mask": Command("FillMaskConfig", "prints the likeliest words for each [MASK]", positional=("model",)),
+    "ask": Command("AskConfig", "answers one question after the other, typed or piped", positional=("model",)),
+    "predict": Command("PredictConfig", "asks a trained checkpoint about new texts"),
+    "evaluate": Command("EvaluateConfig", "scores predictions as the official scripts do", positional=("task",)),
+    "convert": Command("ConvertConfig", "converts a checkpoint to another format", positional=("source", "target")),
+    "export": Command("ExportConfig", "writes a SavedModel that takes strings, or ONNX, OpenVINO or LiteRT"),
+    "compare-exports": Command("CompareConfig", "prints size, speed and score of exports side by side"),
+    "serve": Command("ServeConfig", "serves models over REST and gRPC", environment={"KERAS_BACKEND": "tensorflow"}),
+    "plan-tpu": Command("PlanConfig", "asks the TPU compiler what a recipe needs on TPUs", environment=WITHOUT_CHIPS),
 }
 # Packages whose modules have another name.
 PACKAGES = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
@@ -136,20 +112,23 @@ def overview():
     )
 
 
+def options_of(name):
+    """The configuration class of a command."""
+    module = importlib.import_module(f"keras_bert_training.options.{name.replace('-', '_')}")
+    return getattr(module, COMMANDS[name].configuration)
+
+
 def run_command(name, options):
     """Parses the options of a command; then imports its module, and with it Keras, and runs it."""
     from keras_bert_training import runs
 
-    command = COMMANDS[name]
-    module = importlib.import_module(f"keras_bert_training.options.{name.replace('-', '_')}")
-
     def run(config):
         return run_of(name, options)(config)
 
-    runs.main(getattr(module, command.configuration), run, options, f"keras-bert {name}", command.positional)
+    runs.main(options_of(name), run, options, f"keras-bert {name}", COMMANDS[name].positional)
 
 
-def run_of(name, options):
+def run_of(name, options=()):
     """The function `run` of a command's module; a command that needs another environment is started anew with it."""
     command = COMMANDS[name]
     missing = {key: value for key, value in command.environment.items() if os.environ.get(key) != value}
@@ -162,4 +141,5 @@ def run_of(name, options):
         )
     if name in LONG and "keras" not in sys.modules:
         print(f"  importing Keras on {os.environ.get('KERAS_BACKEND', 'its own backend')}", flush=True)
-    return importlib.import_module(f"keras_bert_training.{command.module}").run
+    module = command.module or f"commands.{name.replace('-', '_')}"
+    return importlib.import_module(f"keras_bert_training.{module}").run

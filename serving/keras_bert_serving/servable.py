@@ -95,21 +95,16 @@ class SessionOptions:
 def signature_of(name, definition):
     """The Signature of a SignatureDef message."""
     inputs, outputs = (
-        {key: Array(dtype_of(tensor), shape_of(tensor)) for key, tensor in sorted(tensors.items())}
+        {key: array_of(tensor) for key, tensor in sorted(tensors.items())}
         for tensors in (definition.inputs, definition.outputs)
     )
     return Signature(name, inputs, outputs, definition.method_name)
 
 
-def dtype_of(tensor):
-    """The NumPy dtype of a TensorInfo message; object for strings."""
-    return np.dtype(tf.dtypes.as_dtype(tensor.dtype).as_numpy_dtype)
-
-
-def shape_of(tensor):
-    """The shape of a TensorInfo message, with None for any size; None if even the rank is unknown."""
-    shape = tf.TensorShape(tensor.tensor_shape)
-    return None if shape.rank is None else tuple(shape.as_list())
+def array_of(tensor):
+    """The Array of a TensorInfo message."""
+    dtype, shape = tf.dtypes.as_dtype(tensor.dtype).as_numpy_dtype, tf.TensorShape(tensor.tensor_shape)
+    return Array(np.dtype(dtype), None if shape.rank is None else tuple(shape.as_list()))
 
 
 def read_metadata(directory):

@@ -41,7 +41,7 @@ from keras_bert_training.pretraining_data import PretrainingData
 from keras_bert_training.pretraining_model import build_pretrainer, rates_of_family, schedule_of
 from keras_bert_training.pretraining_plan import check_steps, make_plan, steps_of_update
 from keras_bert_training.pretraining_rounds import Rounds
-from keras_bert_training.remote_output import Output, SendFiles
+from keras_bert_training.remote_output import Output
 from keras_bert_training.run_lock import locked
 from keras_bert_training.runs import check_run, is_elsewhere, open_run
 
@@ -155,7 +155,8 @@ def fit(config, model, data, rounds, resume, log, output):
     every = config.encoder_rounds
     kept = [KeptEncoders(every, rounds, data.tokenizer, directory / "encoders")] if every else []
     # Encoders are kept before the state is saved: a run that is interrupted in between writes the last one again.
-    callbacks = [rounds, StopOnBadLoss(directory), *kept, resume, SaveOnSignal(resume), log, SendFiles(output)]
+    sending = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: output.send())
+    callbacks = [rounds, StopOnBadLoss(directory), *kept, resume, SaveOnSignal(resume), log, sending]
     callbacks += lines_of_progress("round")
     if config.profile_steps is not None:
         callbacks.append(ProfileSteps(*steps_to_profile(config.profile_steps), directory / "profile"))

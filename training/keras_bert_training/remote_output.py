@@ -9,8 +9,6 @@ import pathlib
 import shutil
 import tempfile
 
-import keras
-
 from keras_bert_impl import distribution
 from keras_bert_impl.callbacks.saved_states import TrainingState
 from keras_bert_impl.callbacks.sharded_state import path_of
@@ -83,14 +81,3 @@ def version_of(path):
     """What differs between a file and a later version of it: time and size."""
     status = path.stat()
     return status.st_mtime_ns, status.st_size
-
-
-class SendFiles(keras.callbacks.Callback):
-    """Sends the changed files of a run after each round."""
-
-    def __init__(self, output):
-        super().__init__()
-        self.output = output
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.output.send()

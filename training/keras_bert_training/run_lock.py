@@ -36,7 +36,10 @@ def locked(directory):
         yield
     finally:
         if lock is not None:
-            give_back(lock)
+            # In this order: after the release, the file could be the lock of another process already.
+            with contextlib.suppress(OSError):  # Windows removes no open file; the file itself locks nothing
+                os.unlink(lock.lock_file)
+            lock.release()
             for place in missing:
                 with contextlib.suppress(OSError):  # not empty
                     place.rmdir()
@@ -54,14 +57,6 @@ def take(path):
         with contextlib.suppress(OSError):  # Windows lets nobody write to a locked file
             path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
     return lock
-
-
-def give_back(lock):
-    """Removes the file of a lock and releases it."""
-    # In this order: after the release, the file could be the lock of another process already.
-    with contextlib.suppress(OSError):  # Windows removes no open file; the file itself locks nothing
-        os.unlink(lock.lock_file)
-    lock.release()
 
 
 def holder_of(path):

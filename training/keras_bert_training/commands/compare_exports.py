@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
+import types
 
 import numpy as np
 
@@ -112,25 +113,19 @@ def score(config, directory):
     return task.score(examples, rows, outputs, names)[task.main_metric]
 
 
-class Exported:
-    """An export with the one method of a Keras model that scoring needs."""
+def outputs_in(sizes, run, tokenizer, rows, length):
+    """The outputs of an export for Rows, one for each; `sizes` are the rows of a batch and what its length is a
+    multiple of."""
 
-    def __init__(self, run):
-        self.run = run
-
-    def predict_on_batch(self, rows):
-        """What the exported model's `predict_on_batch` gives."""
-        outputs = self.run(rows)
+    def predict_on_batch(rows):
+        outputs = run(rows)
         if "start_logits" in outputs:
             return np.stack([outputs["start_logits"], outputs["end_logits"]], axis=-1)
         return next(outputs[name] for name in ("logits", "value", "vector") if name in outputs)
 
-
-def outputs_in(sizes, run, tokenizer, rows, length):
-    """The outputs of an export for Rows, one for each; `sizes` are the rows of a batch and what its length is a
-    multiple of."""
     batch_size, multiple = sizes
-    return predict_rows(Exported(run), SortedBatches(tokenizer, rows, batch_size, length, multiple=multiple))
+    model = types.SimpleNamespace(predict_on_batch=predict_on_batch)  # all of a Keras model that this needs
+    return predict_rows(model, SortedBatches(tokenizer, rows, batch_size, length, multiple=multiple))
 
 
 def tokenizer_of(directory):

@@ -70,7 +70,8 @@ def run(config):
         say(f"google keeps no threshold for no answer: give run_squad.py --null_score_diff_threshold={threshold}.")
         model.null_threshold = None
     save(config, model, target, checkpoint.tokenizer)
-    again = filled(checkpoints.open_checkpoint(target), encoder_only)
+    written = checkpoints.open_checkpoint(target)
+    again = checkpoints.build_filled(lambda: model_of(written, encoder_only), written)
     difference = largest_difference(model, again, checkpoint.tokenizer)
     say(f"{target} written and read again: outputs on a sentence differ by at most {difference:.1e}.")
     return difference
@@ -92,13 +93,6 @@ def is_embedder(checkpoint):
     """Whether a checkpoint has no head and specifies how a text becomes a vector."""
     heads = ("masked_lm_head/", "next_sentence_head/", "span_head/", "classifier/")
     return not any(map(checkpoint.has, heads)) and bool(checkpoint.read_pooling())
-
-
-def filled(checkpoint, encoder_only):
-    """Our model that holds all parts of a checkpoint, with its weights."""
-    model = model_of(checkpoint, encoder_only)
-    checkpoints.load(model, checkpoint)
-    return model
 
 
 def describe(checkpoint):

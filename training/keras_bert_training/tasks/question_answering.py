@@ -90,13 +90,12 @@ class QuestionAnswering(Task):
         predictions.json leaves a question unanswered where the null odds are above `null_threshold`.
         """
         answers, odds = self._answers(examples, rows, outputs)
-        keys = [question.id for question in examples.questions]
         texts = choose(answers, odds, self.null_threshold or 0.0)
-        write_json(directory / f"predictions{suffix}.json", dict(zip(keys, texts, strict=True)))
+        write_json(directory / f"predictions{suffix}.json", examples.by_id(texts))
         n_best = [[found._asdict() for found in ranked] for ranked in answers]
-        write_json(directory / f"nbest{suffix}.json", dict(zip(keys, n_best, strict=True)))
+        write_json(directory / f"nbest{suffix}.json", examples.by_id(n_best))
         if odds is not None:
-            write_json(directory / f"null_odds{suffix}.json", dict(zip(keys, odds, strict=True)))
+            write_json(directory / f"null_odds{suffix}.json", examples.by_id(odds))
         if examples.labels is not None:
             write_json_lines(directory / f"wrong_answers{suffix}.jsonl", _wrong(examples, answers, texts))
 
@@ -113,8 +112,7 @@ class QuestionAnswering(Task):
 def _wrong(examples, answers, texts):
     """The questions whose answer is not exactly an accepted one, as dicts with the context and what was expected; those
     that share the fewest words with it first, and of these the surest."""
-    by_key = {question.id: text for question, text in zip(examples.questions, texts, strict=True)}
-    exact, f1 = squad_metrics.scores_of_questions(examples.dataset, by_key)
+    exact, f1 = squad_metrics.scores_of_questions(examples.dataset, examples.by_id(texts))
     rows = []
     for question, ranked, text in zip(examples.questions, answers, texts, strict=True):
         if not exact[question.id]:
@@ -128,11 +126,8 @@ def _wrong(examples, answers, texts):
 def _official_figures(examples, texts, odds=None):
     """The figures of `squad_metrics.evaluate` for one text for each question; with null odds, none of the questions
     counts as unanswered."""
-    by_key = {question.id: text for question, text in zip(examples.questions, texts, strict=True)}
-    if odds is None:
-        return squad_metrics.evaluate(examples.dataset, by_key)
-    odds_by_key = {question.id: value for question, value in zip(examples.questions, odds, strict=True)}
-    return squad_metrics.evaluate(examples.dataset, by_key, odds_by_key, np.inf)
+    odds = None if odds is None else examples.by_id(odds)
+    return squad_metrics.evaluate(examples.dataset, examples.by_id(texts), odds, np.inf)
 
 
 def _best_thresholds(examples, answers, odds):

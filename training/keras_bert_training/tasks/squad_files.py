@@ -22,6 +22,10 @@ class Questions(typing.NamedTuple):
         has_answers = any(answer["text"] for row in rows for answer in row.get("answers", ()))
         return self.dataset if has_answers or any("answers" in row and "is_impossible" in row for row in rows) else None
 
+    def by_id(self, values):
+        """A dict from the ids of the questions to values, one for each."""
+        return {question.id: value for question, value in zip(self.questions, values, strict=True)}
+
     def __len__(self):
         return len(self.questions)
 

@@ -4,7 +4,7 @@ import types
 
 import numpy as np
 
-from keras_bert_serving.request_inputs import Limits
+from keras_bert_serving.limits import Limits
 
 METADATA = {"id2label": {"0": "bad", "1": "fair", "2": "good"}}
 

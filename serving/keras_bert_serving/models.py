@@ -57,7 +57,7 @@ class Models:
     Args:
         models: list of ServedModel.
         options: servable.SessionOptions.
-        limits: request_inputs.Limits.
+        limits: limits.Limits.
         queue: request_queue.RequestQueue in which requests run.
         log: called with an event's name and what belongs to it, by name.
 

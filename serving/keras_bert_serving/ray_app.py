@@ -9,9 +9,9 @@ The addresses and answers are those of `keras-bert serve`, and each replica batc
 import pydantic
 from ray import serve
 
+from keras_bert_serving.limits import Limits
 from keras_bert_serving.metrics import Metrics
 from keras_bert_serving.models import Models, ServedModel
-from keras_bert_serving.request_inputs import Limits
 from keras_bert_serving.request_log import RequestLog
 from keras_bert_serving.request_queue import RequestQueue
 from keras_bert_serving.rest import make_app

@@ -1,7 +1,6 @@
 """The arrays of a request, checked against the signature and the limits before they take a place in the queue."""
 
 import base64
-import dataclasses
 import itertools
 import json
 import math
@@ -14,30 +13,6 @@ from keras_bert_serving.errors import invalid
 # What a JSON number of each kind of array may be. A bool is an int to Python: it is refused by its exact type.
 NUMBERS = {"f": (int, float), "V": (int, float), "i": (int,), "u": (int,), "b": (bool,)}
 DESCRIBED = "The inputs describe arrays of {} bytes"  # a short message can describe large ones
-
-
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """What a request may ask for.
-
-    Args:
-        max_body_bytes: bytes of a request.
-        max_rows: rows of a request.
-        max_text_bytes: bytes of one text, in UTF-8.
-        max_answer_bytes: bytes of the arrays of an answer.
-        request_seconds: how long a request may take, waiting included.
-    """
-
-    max_body_bytes: int = 4 * 2**20
-    max_rows: int = 1024
-    max_text_bytes: int = 20_000
-    max_answer_bytes: int = 64 * 2**20
-    request_seconds: float = 30.0
-
-    def check(self, option, size, has):
-        """Raises ServingError if a size is above the limit of this name; `has` says what has it, with {} for it."""
-        if size > getattr(self, option):
-            raise invalid(f"{has.format(size)}; this server takes at most {getattr(self, option)} (option --{option}).")
 
 
 def check_inputs(inputs, signature, limits):

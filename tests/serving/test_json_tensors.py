@@ -11,7 +11,8 @@ from tiers import on
 from keras_bert_serving import request_inputs
 from keras_bert_serving.errors import ServingError
 from keras_bert_serving.json_tensors import columns_of_rows, predict_answer, read_object
-from keras_bert_serving.request_inputs import Limits, shortened
+from keras_bert_serving.limits import Limits
+from keras_bert_serving.request_inputs import shortened
 from keras_bert_serving.signatures import Array, Signature
 
 pytestmark = on("tensorflow")

@@ -14,8 +14,8 @@ from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.text.tokenizers.tokenizer_json_writer import write_portable_file
 from keras_bert_serving.errors import ServingError
+from keras_bert_serving.limits import Limits
 from keras_bert_serving.models import Models
-from keras_bert_serving.request_inputs import Limits
 from keras_bert_serving.request_queue import RequestQueue
 from keras_bert_serving.signatures import Array, Signature
 from keras_bert_serving.text_checks import TextChecks

@@ -7,14 +7,12 @@
 """
 
 import asyncio
-import dataclasses
 import signal
 
 from keras_bert_serving import metrics, request_log
 from keras_bert_serving.batch_choice import BATCH_BYTES_ON_CPU, BATCH_BYTES_ON_GPU
 from keras_bert_serving.models import Models, parse_models
 from keras_bert_serving.page.application import make_page
-from keras_bert_serving.request_inputs import Limits
 from keras_bert_serving.request_queue import RequestQueue
 from keras_bert_serving.servable import SessionOptions
 from keras_bert_serving.server import Server
@@ -58,13 +56,12 @@ def make_server(config, models):
     """The Server of a configuration, not started."""
     figures = metrics.Metrics()
     log = request_log.RequestLog(figures, config.log_requests)
-    limits = Limits(**{field.name: getattr(config, field.name) for field in dataclasses.fields(Limits)})
     batch_bytes = config.max_batch_bytes or (BATCH_BYTES_ON_GPU if HAS_GPU else BATCH_BYTES_ON_CPU)
     queue = RequestQueue(
         config.workers, config.max_batch_size, config.max_queued_rows, batch_bytes, figures.observe_batch
     )
     figures.queued_rows.set_function(lambda: queue.queued_rows)
-    served = Models(models, SessionOptions(config.threads, config.precision == "bfloat16"), limits, queue, log.event)
+    served = Models(models, SessionOptions(config.threads, config.precision == "bfloat16"), config, queue, log.event)
     page = make_page if config.page else None
     return Server(served, log, figures, config.host, config.port, config.grpc_port, config.host_names, page)
 

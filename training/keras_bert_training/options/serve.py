@@ -3,9 +3,11 @@
 import dataclasses
 import typing
 
+from keras_bert_serving.limits import Limits
+
 
 @dataclasses.dataclass
-class ServeConfig:
+class ServeConfig(Limits):
     """Serves models over REST and gRPC, with TensorFlow Serving's interfaces.
 
     Args:
@@ -16,12 +18,6 @@ class ServeConfig:
         port: of REST; 0 is any that is free.
         grpc_port: of gRPC; 0 is any that is free, null is no gRPC.
         host_names: further names under which a proxy on this machine makes the server known, once for each.
-        max_body_bytes: largest request.
-        max_rows: rows of a request.
-        max_text_bytes: largest text, in UTF-8.
-        max_answer_bytes: largest answer, in bytes of its arrays.
-        max_queued_rows: texts that may wait; beyond, requests are refused with 429.
-        request_seconds: how long a request may take, waiting included.
         max_batch_size: texts that run together; 1 merges no requests.
         max_batch_bytes: bytes of text that run together; default is 2048 on a CPU, where more gains nothing, and 65536
             on a GPU.
@@ -35,14 +31,6 @@ class ServeConfig:
 
     GROUPS: typing.ClassVar = {
         "who may ask": ("host", "port", "grpc_port", "host_names"),
-        "limits": (
-            "max_body_bytes",
-            "max_rows",
-            "max_text_bytes",
-            "max_answer_bytes",
-            "max_queued_rows",
-            "request_seconds",
-        ),
         "how to compute": ("max_batch_size", "max_batch_bytes", "workers", "threads", "precision"),
     }
 
@@ -51,12 +39,6 @@ class ServeConfig:
     port: int = 8501
     grpc_port: int | None = 8500
     host_names: list[str] = dataclasses.field(default_factory=list)
-    max_body_bytes: int = 4 * 2**20
-    max_rows: int = 1024
-    max_text_bytes: int = 20_000
-    max_answer_bytes: int = 64 * 2**20
-    max_queued_rows: int = 2048
-    request_seconds: float = 30.0
     max_batch_size: int = 32
     max_batch_bytes: int | None = None
     workers: int = 1

@@ -3,9 +3,9 @@
 import collections
 import heapq
 import json
-import pathlib
 
 from keras_bert_impl.console import say
+from keras_bert_impl.json_files import write_json_lines
 from keras_bert_impl.text.rows.shards import HELD_OUT_SENTENCES, SPLITS
 from keras_bert_impl.text.tokenizers import google_characters
 
@@ -47,8 +47,7 @@ def write_labelled_sentences(config, by_split, labels, directory):
             for label in labels
             for _, sentence in sorted(by_label[label].items())[:most]
         ]
-        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        pathlib.Path(directory / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
+        write_json_lines(directory / f"{split}.jsonl", rows)
         counts[split] = {label: most for label in labels}
     say(f"  {len(labels)} x {counts['train'][labels[0]]:,} labelled training sentences: {', '.join(labels)}")
     return counts

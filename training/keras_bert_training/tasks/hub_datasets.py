@@ -63,25 +63,18 @@ def _load(name):
 def write_files(dataset, directory, label_column="label"):
     """Writes the splits of a `datasets.DatasetDict` as `as_directory` describes."""
     found = {ours: next((dataset[name] for name in names if name in dataset), None) for ours, names in SPLITS.items()}
-    layout = _layout_of(found["train"], label_column)
-    parts = {split: _labelled(split, rows, layout) for split, rows in found.items() if rows is not None}
+    kind, label = _layout_of(found["train"], label_column)
+    parts = {split: _labelled(split, rows, kind, label) for split, rows in found.items() if rows is not None}
     if "dev" not in parts or not parts["dev"].has_labels:
-        parts["train"], parts["dev"] = _split_off(parts["train"], layout)
+        parts["train"], parts["dev"] = _split_off(parts["train"].rows, kind)
     for split, part in parts.items():
-        if layout.kind == "questions":
+        if kind == "questions":
             (directory / f"{split}.json").write_text(json.dumps(_squad(*part)), encoding="utf-8")
-        elif layout.kind == "table":
+        elif kind == "table":
             name = "validation" if split == "dev" else split
-            (directory / f"{name}.jsonl").write_text(_json_lines(*part, layout.label), encoding="utf-8")
+            (directory / f"{name}.jsonl").write_text(_json_lines(*part, label), encoding="utf-8")
         elif part.has_labels:  # a file of words and labels cannot hold words without labels
-            (directory / f"{split}.txt").write_text(_conll(part.rows, layout.label), encoding="utf-8")
-
-
-class Layout(typing.NamedTuple):
-    """What a dataset holds: "questions", "tokens" or a "table"; and the column of its labels."""
-
-    kind: str
-    label: str
+            (directory / f"{split}.txt").write_text(_conll(part.rows, label), encoding="utf-8")
 
 
 class Part(typing.NamedTuple):
@@ -92,25 +85,24 @@ class Part(typing.NamedTuple):
 
 
 def _layout_of(rows, label_column):
+    """What a dataset holds, "questions", "tokens" or a "table", and the column of its labels."""
     if {"question", "context", "answers"} <= set(rows.column_names):
-        return Layout("questions", "answers")
-    if "tokens" not in rows.column_names:
-        return Layout("table", label_column)
+        return "questions", "answers"
     wanted = TAG_COLUMNS if label_column == "label" else (label_column,)
-    tags = next((name for name in wanted if name in rows.column_names), None)
-    return Layout("table", label_column) if tags is None else Layout("tokens", tags)
+    tags = next((name for name in wanted if {name, "tokens"} <= set(rows.column_names)), None)
+    return ("table", label_column) if tags is None else ("tokens", tags)
 
 
-def _labelled(split, rows, layout):
+def _labelled(split, rows, kind, label):
     """The Part of a split. Reports how many rows have no label."""
-    if layout.label not in rows.column_names:
+    if label not in rows.column_names:
         return Part(rows, False)
-    values = list(rows[layout.label])
-    if layout.kind == "questions":  # if others have answers, a question without answers cannot be answered
+    values = list(rows[label])
+    if kind == "questions":  # if others have answers, a question without answers cannot be answered
         return Part(rows, any(value["text"] for value in values))
-    if layout.kind == "tokens":
+    if kind == "tokens":
         places = [place for place, tags in enumerate(values) if not set(tags) & set(UNLABELLED)]
-    elif hasattr(rows.features[layout.label], "names") or set(values) <= set(UNLABELLED):
+    elif hasattr(rows.features[label], "names") or set(values) <= set(UNLABELLED):
         places = [place for place, value in enumerate(values) if value not in UNLABELLED]
     else:  # -1 among other numbers is a number
         places = [place for place, value in enumerate(values) if value is not None]
@@ -123,11 +115,10 @@ def _labelled(split, rows, layout):
     return Part(rows.select(places) if missing else rows, True)
 
 
-def _split_off(train, layout):
+def _split_off(rows, kind):
     """(train, dev): dev is a tenth of the training rows, drawn at random with a fixed seed; all questions of a context
     stay together."""
-    rows = train.rows
-    groups = list(rows["context"]) if layout.kind == "questions" else list(range(len(rows)))
+    groups = list(rows["context"]) if kind == "questions" else list(range(len(rows)))
     names = list(dict.fromkeys(groups))
     count = max(1, round(DEV_SHARE * len(names)))
     held_out = {names[place] for place in np.random.default_rng(0).permutation(len(names))[:count]}

@@ -31,17 +31,11 @@ def holds_model(directory):
     return any((directory / name).is_file() for name in MAIN_FILES)
 
 
-def is_checkpoint(directory):
-    """Whether a directory is a checkpoint of weights, and not one of SavedModels."""
-    directory = pathlib.Path(directory)
-    return (directory / "config.json").is_file() and highest_version(directory) is None
-
-
 async def exported(model, opened):
     """The ServedModel, with a checkpoint replaced by a SavedModel in a temporary directory, removed as the
     contextlib.ExitStack `opened` is closed. Raises ValueError as `export_checkpoint`."""
-    checkpoint = local_directory(model.directory)  # that of a run holds it in a folder
-    if not is_checkpoint(checkpoint):
+    checkpoint = pathlib.Path(local_directory(model.directory))  # that of a run holds it in a folder
+    if not (checkpoint / "config.json").is_file() or highest_version(checkpoint) is not None:
         return model
     directory = opened.enter_context(tempfile.TemporaryDirectory(prefix="keras-bert-serve-"))
     say(f"{checkpoint} is a checkpoint: it is exported to a SavedModel first, which takes about half a minute.")

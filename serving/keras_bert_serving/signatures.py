@@ -65,11 +65,8 @@ class Signature:
         is_used = shown != (b"" if shown.dtype == object else 0)
         used = is_used.any(axis=(0, *range(2, is_used.ndim)))
         width = int(used.nonzero()[0].max(initial=-1)) + 1
-        return {name: array[:, :width] if self._is_as_wide(name) else array for name, array in outputs.items()}
-
-    def _is_as_wide(self, name):
-        shape = self.outputs[name].shape
-        return len(shape) > 1 and shape[1] is None
+        wide = {name for name, array in self.outputs.items() if array.shape[1:] and array.shape[1] is None}
+        return {name: array[:, :width] if name in wide else array for name, array in outputs.items()}
 
 
 def find_signature(servable, name):

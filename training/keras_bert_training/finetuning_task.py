@@ -56,7 +56,7 @@ def read_splits(task, config, data):
     for split in ("train", *task.dev, *task.test):
         # Leaving a row out of a test set would shift the lines of the submission.
         bad_rows = BadRows("stop" if split in task.test else config.bad_rows or task.bad_rows)
-        if split in task.test and not has_file(task, split, data):
+        if split in task.test and not file_of(task, split, data).is_file():
             say(f"  {split}: there is no file for this split, so nothing is predicted for it")
             continue
         examples[split] = task.read(data, split, bad_rows)
@@ -70,11 +70,6 @@ def read_splits(task, config, data):
         if bad_rows.messages:
             say(f"  {split}: {len(bad_rows.messages):,} malformed rows left out")
     return examples
-
-
-def has_file(task, split, data):
-    """Whether a split's file is in the directory."""
-    return file_of(task, split, data).is_file()
 
 
 def file_of(task, split, data):

@@ -9,7 +9,7 @@ from keras_bert_impl.encoders import build_encoder
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.models import FeatureTagger
 from keras_bert_training.finetuning_report import shown, write_finetuning, write_outputs
-from keras_bert_training.finetuning_task import file_sums, has_file
+from keras_bert_training.finetuning_task import file_of, file_sums
 from keras_bert_training.finetuning_trial import batches_of
 from keras_bert_training.tasks.tables import BadRows
 
@@ -27,7 +27,7 @@ def score_new_splits(config, task, data, directory):
     """
     figures = json.loads((directory / "metrics.json").read_text())
     left = [split for split in task.test if split not in figures["predicted"]]
-    new = [split for split in left if distribution.from_chief(has_file(task, split, data))]
+    new = [split for split in left if distribution.from_chief(file_of(task, split, data).is_file())]
     if not new:
         return figures
     model, class_names = finetuned_model(config, task, directory / "model")

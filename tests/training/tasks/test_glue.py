@@ -69,10 +69,10 @@ def test_the_diagnostic_file_is_found_where_the_download_script_puts_it(tmp_path
     header, row = ["index", "sentence1", "sentence2"], [0, "a", "b"]
     task = glue.TASKS["mnli"]
     (tmp_path / "MNLI").mkdir()
-    assert not finetuning_task.has_file(task, "diagnostic", tmp_path / "MNLI")
+    assert not finetuning_task.file_of(task, "diagnostic", tmp_path / "MNLI").is_file()
     (tmp_path / "diagnostic").mkdir()
     write(tmp_path / "diagnostic" / "diagnostic.tsv", header, [row])
-    assert finetuning_task.has_file(task, "diagnostic", tmp_path / "MNLI")
+    assert finetuning_task.file_of(task, "diagnostic", tmp_path / "MNLI").is_file()
     assert task.read(tmp_path / "MNLI", "diagnostic", BadRows()) == LabelledTexts(["a"], ["b"], None)
     write(tmp_path / "MNLI" / "diagnostic.tsv", header, [[0, "c", "d"]])  # its own folder comes first
     assert task.read(tmp_path / "MNLI", "diagnostic", BadRows()) == LabelledTexts(["c"], ["d"], None)

@@ -254,6 +254,8 @@ def compile_step(model, devices, rows, phase, config):
         return {"fits": False, "needed": needed, "compile_seconds": time.monotonic() - start}
     memory, cost, program = compiled.memory_analysis(), compiled.cost_analysis(), text_of(compiled)
     counted = model.training_flops(rows, recipe.sequence_length, predictions_of_row(recipe))
+    # If the program could not be printed, only the sum of the gradients.
+    of_weights = {"count": 1, "bytes": sum(4 * math.prod(variable.shape) for variable in model.trainable_variables)}
     return {
         "fits": True,
         "argument_bytes": memory.argument_size_in_bytes,
@@ -263,17 +265,9 @@ def compile_step(model, devices, rows, phase, config):
         "counted_flops": counted / len(devices),
         "bytes_accessed": cost["bytes accessed"],
         "bytes_moved": sum(moved_by_group(program).values()) if program else None,
-        "collectives": collectives_of(program, model),
+        "collectives": collectives(program) if program else {"all-reduce, by the size of the weights": of_weights},
         "compile_seconds": time.monotonic() - start,
     }
-
-
-def collectives_of(program, model):
-    """`collectives`; only the sum of the gradients if the program could not be printed."""
-    if program is not None:
-        return collectives(program)
-    size = sum(4 * math.prod(variable.shape) for variable in model.trainable_variables)
-    return {"all-reduce, by the size of the weights": {"count": 1, "bytes": size}}
 
 
 def estimate(figures, chip):

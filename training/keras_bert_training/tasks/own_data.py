@@ -29,11 +29,7 @@ def own_task(kind, directory, text="text", pair="text_pair", label="label"):
     for split in FILE_NAMES:
         # A name that the user gave and that no file has is misspelt: training on the first text alone would hide it.
         optional = (("text_pair",) if pair == "text_pair" else ()) + (("label",) if split == "test" else ())
-        splits[split] = Split(_find(pathlib.Path(directory), split), columns, optional)
+        candidates = [stem + suffix for stem in FILE_NAMES[split] for suffix in SUFFIXES]
+        found = [name for name in candidates if pathlib.Path(directory, name).is_file()]
+        splits[split] = Split((found or candidates)[0], columns, optional)
     return KINDS[kind](kind, splits)
-
-
-def _find(directory, split):
-    candidates = [stem + suffix for stem in FILE_NAMES[split] for suffix in SUFFIXES]
-    found = [name for name in candidates if (directory / name).is_file()]
-    return found[0] if found else candidates[0]

@@ -83,15 +83,12 @@ def scores_of_questions(dataset, predictions):
     """Exact match and F1 of each question, 0 to 1: two dicts by id; see `evaluate`."""
     score_f1 = token_f1 if has_impossible_questions(dataset) else functools.partial(token_f1, both_empty=0.0)
     answers = read_answers(dataset)
-    return tuple(score_questions(answers, predictions, score) for score in (exact_match, score_f1))
 
+    def best(score, key):
+        """Of a prediction, against the accepted answers; 0.0 for a question without a prediction."""
+        return max((score(text, predictions[key]) for text in answers[key] if key in predictions), default=0.0)
 
-def score_questions(answers, predictions, score):
-    """The best `score` of each prediction against the accepted answers; 0.0 for a question without a prediction."""
-    return {
-        key: max((score(text, predictions[key]) for text in texts), default=0.0) if key in predictions else 0.0
-        for key, texts in answers.items()
-    }
+    return tuple({key: best(score, key) for key in answers} for score in (exact_match, score_f1))
 
 
 def _odds_of(answers, predictions, null_odds):

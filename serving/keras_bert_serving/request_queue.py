@@ -106,23 +106,18 @@ class RequestQueue:
                 f"A row of the request has {of_row} texts; the server takes at most {self.max_batch_size} (option "
                 "--max_batch_size), since they are computed together."
             )
-        if rows is None or rows < 2 or not signature.mergeable:
-            return await self._submit(servable, signature, inputs, rows or 1, deadline)
-        return await self._run_in_parts(servable, signature, inputs, rows, deadline)
-
-    async def _run_in_parts(self, servable, signature, inputs, rows, deadline):
-        lengths = row_lengths(inputs, rows)
-        order = np.argsort(lengths, kind="stable")
-        of_row = texts_of_row(inputs)
-        most = max(1, self.max_batch_size // max(1, of_row))
-        parts = np.split(order, part_starts(lengths[order], most, self.max_batch_bytes))
-        if len(parts) == 1:
-            return await self._submit(servable, signature, inputs, rows, deadline)
+        lengths = row_lengths(inputs, rows or 1)
+        order, starts = np.argsort(lengths, kind="stable"), []
+        if rows is not None and rows > 1 and signature.mergeable:
+            starts = part_starts(lengths[order], max(1, self.max_batch_size // max(1, of_row)), self.max_batch_bytes)
+        if not starts:
+            return await self._submit(servable, signature, inputs, lengths, of_row, deadline)
         self._check_room(rows * of_row)
+        parts = [
+            ({name: array[part] for name, array in inputs.items()}, lengths[part]) for part in np.split(order, starts)
+        ]
         running = [
-            asyncio.ensure_future(
-                self._submit(servable, signature, {n: a[part] for n, a in inputs.items()}, len(part), deadline, number)
-            )
+            asyncio.ensure_future(self._submit(servable, signature, *part, of_row, deadline, number))
             for number, part in enumerate(parts)
         ]
         try:
@@ -133,10 +128,10 @@ class RequestQueue:
         back = np.argsort(order, kind="stable")
         return {name: joined([part[name] for part in found])[back] for name in signature.outputs}
 
-    async def _submit(self, servable, signature, inputs, rows, deadline, number=0):
-        texts = rows * max(1, texts_of_row(inputs))
+    async def _submit(self, servable, signature, inputs, lengths, of_row, deadline, number=0):
+        rows, length = len(lengths), int(lengths.max())
+        texts = rows * max(1, of_row)
         self._check_room(texts)
-        length = int(row_lengths(inputs, rows).max(initial=0))
         done = asyncio.get_running_loop().create_future()
         turn = self._turns.get(servable.name, 0) + 1 + number
         work = Work(servable, signature, inputs, rows, texts, length, deadline, done, turn)

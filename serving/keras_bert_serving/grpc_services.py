@@ -81,15 +81,8 @@ def wanted_outputs(names, signature):
 
 
 def handler(models, log, kind, answer):
-    """The handler of a method, which counts, logs and refuses requests. It takes bytes: of those that are no message,
-    grpcio itself would print a traceback.
-
-    Args:
-        models: models.Models.
-        log: RequestLog.
-        kind: the message that the method takes.
-        answer: a value of SERVICES.
-    """
+    """The handler of a method, as SERVICES has its message and answer, which counts, logs and refuses requests. It
+    takes bytes: of those that are no message, grpcio itself would print a traceback."""
 
     async def handle(body, context):
         entry, code = RequestEntry("grpc", answer.__name__), grpc.StatusCode.CANCELLED
@@ -114,15 +107,8 @@ def handler(models, log, kind, answer):
 
 
 async def start_grpc(models, log, address):
-    """A started grpc.aio server and its port.
-
-    Args:
-        models: models.Models.
-        log: RequestLog.
-        address: host and port; port 0 means any that is free.
-
-    Raises: OSError if the port is taken.
-    """
+    """A started grpc.aio server and its port; that of the address is 0 for any that is free. Raises OSError if the port
+    is taken."""
     options = [
         ("grpc.max_receive_message_length", models.limits.max_body_bytes),
         ("grpc.max_send_message_length", -1),

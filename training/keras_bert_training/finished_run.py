@@ -15,16 +15,9 @@ from keras_bert_training.tasks.tables import BadRows
 
 
 def score_new_splits(config, task, data, directory):
-    """Predicts the test splits whose file was not there when the run ended, and scores those with labels.
-
-    Args:
-        config: the FinetuneConfig of the run, with the task's defaults filled in.
-        task: see `keras_bert_training/tasks/__init__.py`.
-        data: directory with the task's files.
-        directory: the run directory; predictions and submissions are added to it.
-
-    Returns: the figures of the run, those of the new splits among them.
-    """
+    """Predicts the test splits of the directory `data` whose file was not there when the run ended, and scores those
+    with labels; returns the figures of the run, those of the new splits among them. Arguments as of
+    `finetuning_trial.train`."""
     figures = json.loads((directory / "metrics.json").read_text())
     left = [split for split in task.test if split not in figures["predicted"]]
     new = [split for split in left if distribution.from_chief(file_of(task, split, data).is_file())]

@@ -35,14 +35,8 @@ HEADERS = {
 def make_page(served):
     """The ASGI application to be mounted at `/`.
 
-    Args:
-        served: a `models.Models`, or another object with `models`, a list of objects with `name`,
-            `signatures` (by name, objects with `inputs` and `outputs` by name) and `metadata` (a dict, what config.json
-            beside the SavedModel holds); with `loading`, how many models are still to come; with `limits`, a
-            `limits.Limits`; and with two coroutines that take
-            (name, inputs, signature), where the inputs are lists of texts by name: `predict`, which returns NumPy
-            arrays by name, strings as bytes, and `cut_to`, which returns how many tokens the model reads of a text
-            that is longer, or None. If one raises an exception that has `http_status`, the client is told its message.
+    `served` is a `models.Models`, of which this uses `models` (`name`, `signatures` and `metadata` of each), `loading`,
+    `limits`, `predict` and `cut_to`. If one raises an exception that has `http_status`, the client is told its message.
     """
 
     async def file(request):

@@ -115,14 +115,8 @@ class NamedEntities(Task):
 
 
 def word_labels(examples, rows, outputs, class_names):
-    """The predicted label of every word, one list for each sentence; "O" for words lost to truncation.
-
-    Args:
-        examples: the examples that `featurize` took.
-        rows: the rows that it returned.
-        outputs: logits, (length, classes) for each sentence.
-        class_names: names of the classes, in the order of the logits.
-    """
+    """The predicted label of every word, one list for each sentence, from logits (length, classes) of its row; "O" for
+    words lost to truncation."""
     refuse_nan(outputs, "The logits of sentence")
     predicted = []
     for sentence, words, logits in zip(examples.sentences, rows.source.words, outputs, strict=True):

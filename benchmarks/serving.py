@@ -158,7 +158,6 @@ def serve_with_tensorflow_batching(checkpoint, port, milliseconds=5):
 
     import tensorflow as tf
 
-    from keras_bert_serving.models import ServedModel
     from keras_bert_training.commands import serve
 
     directory = f"{checkpoint}/served"
@@ -189,7 +188,7 @@ def serve_with_tensorflow_batching(checkpoint, port, milliseconds=5):
         return server
 
     serve.make_server = with_other_queue
-    asyncio.run(serve.serve(config, [ServedModel("model", directory)]))
+    asyncio.run(serve.serve(config, {"model": directory}))
 
 
 def serve_with_ray(checkpoint, port):

@@ -14,7 +14,6 @@ import urllib.request
 import tensorflow as tf
 import uvloop
 
-from keras_bert_serving.models import ServedModel
 from keras_bert_training.commands import serve
 
 TEXT = tf.TensorSpec([None], tf.string, name="text")
@@ -135,7 +134,7 @@ class RunningServer:
 @contextlib.contextmanager
 def running(directory, name="toy", **options):
     """A RunningServer of one model."""
-    server = RunningServer([ServedModel(name, str(directory))], **options)
+    server = RunningServer({name: str(directory)}, **options)
     try:
         yield server
     finally:

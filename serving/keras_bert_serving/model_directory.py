@@ -31,16 +31,16 @@ def holds_model(directory):
     return any((directory / name).is_file() for name in MAIN_FILES)
 
 
-async def exported(model, opened):
-    """The ServedModel, with a checkpoint replaced by a SavedModel in a temporary directory, removed as the
+async def exported(directory, opened):
+    """The directory of a model; of a checkpoint, a temporary one with its SavedModel, removed as the
     contextlib.ExitStack `opened` is closed. Raises ValueError as `export_checkpoint`."""
-    checkpoint = pathlib.Path(local_directory(model.directory))  # that of a run holds it in a folder
+    checkpoint = pathlib.Path(local_directory(directory))  # that of a run holds it in a folder
     if not (checkpoint / "config.json").is_file() or highest_version(checkpoint) is not None:
-        return model
+        return directory
     directory = opened.enter_context(tempfile.TemporaryDirectory(prefix="keras-bert-serve-"))
     say(f"{checkpoint} is a checkpoint: it is exported to a SavedModel first, which takes about half a minute.")
     await export_checkpoint(checkpoint, directory)
-    return model._replace(directory=directory)
+    return directory
 
 
 async def export_checkpoint(directory, target):

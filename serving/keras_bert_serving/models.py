@@ -8,7 +8,6 @@ version while clients ask, start a second server and end the first, or use an en
 import asyncio
 import contextlib
 import time
-import typing
 
 import numpy as np
 from grpc import StatusCode
@@ -28,16 +27,8 @@ ANSWER = "The answer has {} bytes"
 WARM_UP = (b"A short text.", b"A longer text, of some more words. " * 8)
 
 
-class ServedModel(typing.NamedTuple):
-    """A model to serve, under `name`; `directory` holds exports in directories named by numbers, or is an export, which
-    is then version 1."""
-
-    name: str
-    directory: str
-
-
 def parse_models(arguments):
-    """The ServedModels of arguments NAME=DIR, where DIR is as `checkpoints.local_directory` takes it.
+    """The directories of models by name, of arguments NAME=DIR, where DIR is as `checkpoints.local_directory` takes it.
 
     Raises: ValueError if one is malformed, if there is no such model, or two have one name.
     """
@@ -47,15 +38,16 @@ def parse_models(arguments):
         if not (name and equals and directory) or "/" in name or ":" in name or name in models:
             raise ValueError(f"--model {argument}: expected NAME=DIR, with a name of its own, without / and :.")
         local_directory(directory)
-        models[name] = ServedModel(name, directory)
-    return list(models.values())
+        models[name] = directory
+    return models
 
 
 class Models:
     """Loads models and asks them.
 
     Args:
-        models: list of ServedModel.
+        models: the directory of each, by name. It holds exports in directories named by numbers, or is an export, which
+            is then version 1.
         options: servable.SessionOptions.
         limits: limits.Limits.
         queue: request_queue.RequestQueue in which requests run.
@@ -70,7 +62,7 @@ class Models:
     def __init__(self, models, options, limits, queue, log=lambda event, **fields: None):
         self.limits, self.queue = limits, queue
         self._options, self._log = options, log
-        self._served = {model.name: model for model in models}
+        self._served = models
         self._loaded, self.failures, self._opened = {}, {}, contextlib.ExitStack()
         self.names, self.is_stopping = self._served.keys(), False
 
@@ -92,13 +84,13 @@ class Models:
     async def start(self):
         """Loads all models; of those that cannot be loaded, or do not answer their first requests, the log has the
         reason. Raises ValueError with these if no model is left."""
-        for name, model in self._served.items():
+        for name, directory in self._served.items():
             began = time.monotonic()
             try:
-                model = await exported(model, self._opened)
-                servable = self._loaded[name] = await asyncio.to_thread(load, model, self._options)
+                export = await exported(directory, self._opened)
+                servable = self._loaded[name] = await asyncio.to_thread(load, name, export, self._options)
             except Exception as error:  # whatever it is, the others can be served
-                reason = f"{self._served[name].directory} could not be loaded as model {name}: {first_line(error)}"
+                reason = f"{directory} could not be loaded as model {name}: {first_line(error)}"
                 self.failures[name] = reason
                 self._log("failed to load", model=name, error=reason)
             else:
@@ -166,13 +158,13 @@ class Models:
         self._opened.close()
 
 
-def load(model, options):
-    """The Servable of a ServedModel, or for an export in another format the RowServable, warmed."""
-    number, directory = highest_version(model.directory) or (None, None)
+def load(name, directory, options):
+    """The Servable of a model's directory, or for an export in another format the RowServable, warmed."""
+    number, directory = highest_version(directory) or (None, None)
     if directory is None:
         raise ValueError(f"expected {', '.join(MAIN_FILES)} in it, or in a directory named by a number.")
     kind = Servable if (directory / SAVED_MODEL).is_file() else RowServable
-    servable = kind(model.name, number, directory, options)
+    servable = kind(name, number, directory, options)
     for signature in servable.signatures.values():
         warm_up(servable, signature)
     return servable

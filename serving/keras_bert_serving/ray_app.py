@@ -11,7 +11,7 @@ from ray import serve
 
 from keras_bert_serving.limits import Limits
 from keras_bert_serving.metrics import Metrics
-from keras_bert_serving.models import Models, ServedModel
+from keras_bert_serving.models import Models
 from keras_bert_serving.request_log import RequestLog
 from keras_bert_serving.request_queue import RequestQueue
 from keras_bert_serving.rest import make_app
@@ -42,10 +42,9 @@ class Replica:
     async def __init__(self, arguments):
         metrics = Metrics()
         log = RequestLog(metrics, requests=False)
-        model = ServedModel(arguments.name, arguments.directory)
         queue = RequestQueue(observe=metrics.observe_batch)
         options = SessionOptions(arguments.threads, arguments.bfloat16)
-        self._models = Models([model], options, Limits(), queue, log.event)
+        self._models = Models({arguments.name: arguments.directory}, options, Limits(), queue, log.event)
         await self._models.start()
         self._app = make_app(self._models, log, metrics)
 

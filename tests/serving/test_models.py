@@ -5,7 +5,7 @@ import pytest
 from made_servers import RunningServer, running, write_model
 from tiers import on
 
-from keras_bert_serving.models import ServedModel, highest_version, load, warm_up
+from keras_bert_serving.models import highest_version, load, warm_up
 from keras_bert_serving.servable import SessionOptions
 
 pytestmark = on("tensorflow")
@@ -44,7 +44,7 @@ def test_models_are_described_with_signatures_and_the_config_beside_them(toy):
 
 
 def test_a_saved_model_without_a_version_directory_is_version_1(toy):
-    servable = load(ServedModel("toy", str(toy / "1")), SessionOptions())
+    servable = load("toy", str(toy / "1"), SessionOptions())
     assert servable.version == 1 and servable.signatures
 
 
@@ -56,13 +56,13 @@ def damage_weights(version):
 def test_a_damaged_model_ends_the_start_with_its_place(toy):
     damage_weights(toy / "1")
     with pytest.raises(ValueError, match="toy could not be loaded as model toy"):
-        RunningServer([ServedModel("toy", str(toy))])
+        RunningServer({"toy": str(toy)})
 
 
 def test_a_damaged_model_keeps_no_other_from_being_served(toy, tmp_path):
     write_model(tmp_path / "broken")
     damage_weights(tmp_path / "broken" / "1")
-    server = RunningServer([ServedModel("broken", str(tmp_path / "broken")), ServedModel("toy", str(toy))])
+    server = RunningServer({"broken": str(tmp_path / "broken"), "toy": str(toy)})
     try:
         assert server.json("/v1/models/toy:predict", BODY)["predictions"][0]["length"] == 3
         assert server.ask("/readyz") == (200, b"ready, without broken\n")
@@ -74,7 +74,7 @@ def test_a_damaged_model_keeps_no_other_from_being_served(toy, tmp_path):
 
 
 def test_texts_of_two_lengths_warm_each_signature_that_takes_texts(toy):
-    servable, asked = load(ServedModel("toy", str(toy)), SessionOptions()), []
+    servable, asked = load("toy", str(toy), SessionOptions()), []
     run = servable.run
     servable.run = lambda name, inputs: asked.append((name, len(inputs["text"][0]))) or run(name, inputs)
     for signature in servable.signatures.values():

@@ -10,7 +10,6 @@ from tiers import on
 
 from keras_bert_impl.export import export_onnx, export_openvino, export_saved_model
 from keras_bert_impl.json_files import write_json
-from keras_bert_serving.models import ServedModel
 from keras_bert_serving.row_servable import RowServable
 from keras_bert_serving.servable import SessionOptions
 
@@ -39,7 +38,7 @@ def served(tmp_path_factory):
     directory = tmp_path_factory.mktemp("served")
     write_formats(classifier(), directory / "colour")
     write_formats(classifier(multi_label=True), directory / "several", ("onnx", "saved_model"))
-    models = [ServedModel(f"{path.parent.name}-{path.name}", str(path)) for path in sorted(directory.glob("*/*"))]
+    models = {f"{path.parent.name}-{path.name}": str(path) for path in sorted(directory.glob("*/*"))}
     server = RunningServer(models)
     yield server
     server.stop()

@@ -24,7 +24,7 @@ from tiers import on
 import keras_bert_impl as kbi
 from keras_bert_serving import models
 from keras_bert_serving.model_directory import exported
-from keras_bert_serving.models import ServedModel, parse_models
+from keras_bert_serving.models import parse_models
 from keras_bert_training import runs
 from keras_bert_training.commands.serve import ServeConfig, run
 
@@ -46,7 +46,7 @@ def test_the_server_says_that_it_is_not_ready_while_models_load(toy, monkeypatch
     monkeypatch.setattr(models, "load", lambda *given: may_load.wait(30) and load(*given))
     with socket.create_server(("127.0.0.1", 0)) as free, socket.create_server(("127.0.0.1", 0)) as other:
         port, grpc_port = free.getsockname()[1], other.getsockname()[1]
-    servers, named = [], [ServedModel("toy", str(toy))]
+    servers, named = [], {"toy": str(toy)}
     starting = threading.Thread(target=lambda: servers.append(RunningServer(named, port=port, grpc_port=grpc_port)))
     starting.start()
     health = health_pb2.HealthCheckResponse
@@ -78,7 +78,7 @@ def test_the_server_says_that_it_is_not_ready_while_models_load(toy, monkeypatch
 
 
 def test_requests_that_were_taken_are_answered_when_the_server_is_asked_to_end(toy):
-    server = RunningServer([ServedModel("toy", str(toy))])
+    server = RunningServer({"toy": str(toy)})
     connections = [http.client.HTTPConnection("127.0.0.1", server.server.port, timeout=20) for _ in range(6)]
     held = threading.Event()
     servable = server.server.models.find("toy")
@@ -105,7 +105,7 @@ def test_requests_that_were_taken_are_answered_when_the_server_is_asked_to_end(t
 
 def test_who_was_connected_when_the_server_is_asked_to_end_is_answered(toy):
     """Among them those whom the system has let in, and whom nobody has accepted yet."""
-    server, ended, found = RunningServer([ServedModel("toy", str(toy))]), threading.Event(), []
+    server, ended, found = RunningServer({"toy": str(toy)}), threading.Event(), []
     body = b'{"instances": ["cat"]}'
     head = f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
 
@@ -180,7 +180,7 @@ def test_a_port_that_is_taken_is_reported_before_models_are_loaded(toy, monkeypa
     with socket.create_server(("127.0.0.1", 0)) as taken:
         for option in ("port", "grpc_port"):
             with pytest.raises(OSError, match=f"give another --{option}"):
-                RunningServer([ServedModel("toy", str(toy))], **{option: taken.getsockname()[1]})
+                RunningServer({"toy": str(toy)}, **{option: taken.getsockname()[1]})
     assert not loaded
 
 
@@ -201,7 +201,7 @@ def test_a_server_that_is_asked_to_end_while_it_exports_ends_and_leaves_nothing(
 
 def test_each_model_option_names_one_model(toy):
     config = runs.parse(ServeConfig, ["--model", f"a={toy}", f"--model=b={toy}", "--max-rows", "5"])
-    assert [model.name for model in parse_models(config.model)] == ["a", "b"] and config.max_rows == 5
+    assert list(parse_models(config.model)) == ["a", "b"] and config.max_rows == 5
 
 
 @pytest.mark.full
@@ -210,9 +210,9 @@ def test_a_checkpoint_is_exported_to_a_saved_model_first(tmp_path, small_tokeniz
     classifier = kbi.TextClassifier(encoder, class_names=["bad", "good"], num_classes=2, tokenizer=small_tokenizer)
     classifier.save_pretrained(tmp_path / "films" / "model")  # as a run of `finetune` has it
     with contextlib.ExitStack() as opened:
-        model = asyncio.run(exported(ServedModel("films", str(tmp_path / "films")), opened))
+        directory = asyncio.run(exported(str(tmp_path / "films"), opened))
         assert "is a checkpoint: it is exported" in capsys.readouterr().out
-        with running(model.directory, "films") as server:
+        with running(directory, "films") as server:
             answer = server.json("/v1/models/films:predict", {"instances": ["the cat sat"]})
             asked = {"model": "films", "task": "classify", "fields": {"text": "the cat sat"}}
             on_page = server.json("/page/ask", asked)["answer"]
@@ -224,7 +224,7 @@ def test_a_checkpoint_is_exported_to_a_saved_model_first(tmp_path, small_tokeniz
         assert {one["name"] for one in on_page["classes"]} == {"bad", "good"}
         assert attention["tokens"][:2] == ["[CLS]", "the"] and attention["layers"] == 1
         np.testing.assert_allclose(answer["predictions"][0]["logits"], expected, rtol=1e-4, atol=1e-4)
-    assert not pathlib.Path(model.directory).exists()
+    assert not pathlib.Path(directory).exists()
     (tmp_path / "films" / "config.json").write_text("{}")
     with contextlib.ExitStack() as opened, pytest.raises(ValueError, match="could not be exported"):
-        asyncio.run(exported(ServedModel("films", str(tmp_path / "films")), opened))
+        asyncio.run(exported(str(tmp_path / "films"), opened))

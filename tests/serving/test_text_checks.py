@@ -90,7 +90,7 @@ def test_an_answer_is_too_large_by_its_tokens_not_its_words(checks):
     servable.run = lambda *asked: {"attention": np.zeros(1)}
     largest = 2 * 144 * 9 * 9 * 4  # bytes of two rows of 7 tokens, [CLS] and [SEP]
     for text, fits in (("中" * 7, True), ("中" * 8, False), ("the " * 7, True), ("the " * 99, False)):
-        models = Models([], None, Limits(max_answer_bytes=largest), RequestQueue())
+        models = Models({}, None, Limits(max_answer_bytes=largest), RequestQueue())
         asked = models.ask(servable, {"text": [text, "cat"]}, "attention")
         if fits:
             assert asyncio.run(asked)

@@ -31,7 +31,7 @@ def run(config):
 
 
 async def serve(config, models):
-    """Serves ServedModels until SIGTERM or Ctrl-C."""
+    """Serves models, directories by name, until SIGTERM or Ctrl-C."""
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

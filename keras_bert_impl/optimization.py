@@ -133,6 +133,7 @@ class ClipsToGlobalNorm:
             if arguments.get(name):  # Keras' own config of an optimizer holds them as None or False
                 raise ValueError(f"{type(self).__name__} does not take {name}={arguments[name]!r}: {remedy}.")
         super().__init__(learning_rate, **arguments)
+        self.movable = learning_rate if isinstance(learning_rate, MovableDecay) else None
         if self.gradient_accumulation_steps and adds_up_replicas():
             raise ValueError(
                 f"gradient_accumulation_steps={self.gradient_accumulation_steps} does not work with a tf.distribute "
@@ -159,8 +160,8 @@ class ClipsToGlobalNorm:
         self.first_moments, self.second_moments = self.add_optimizer_variables(variables, ["momentum", "velocity"])
         self.gradient_norm = self.add_variable((), name="gradient_norm")
         self.first_bad_update = self.add_variable((), dtype="int32", name="first_bad_update")
-        if isinstance(self._learning_rate, MovableDecay):  # saved and restored with the moments
-            self._track_variable(self._learning_rate.pace)
+        if self.movable is not None:
+            self.pace = self.movable.pace  # which Keras then saves and restores with the moments
 
     def add_variable(self, shape, initializer="zeros", dtype=None, aggregation="none", layout=None, name=None):
         layout = layout_of_state(shape) or layout  # that of the weight
@@ -205,7 +206,8 @@ class ClipsToGlobalNorm:
         def accumulate():
             self._backend_increment_gradient_accumulators(gradients, sums)
 
-        is_last = ops.equal((self._iterations + 1) % steps, 0)
+        # The first of an optimizer's variables counts its steps, also those that `iterations` leaves out here.
+        is_last = ops.equal((self.variables[0] + 1) % steps, 0)
         assign_if(is_last, update, accumulate, [*variables, *self.variables])
 
     def _all_reduce_sum_gradients(self, gradients_and_variables):
@@ -422,10 +424,9 @@ class BertLamb(ClipsToGlobalNorm, keras.optimizers.Lamb):
 def rate_of_last_step(optimizer):
     """The learning rate of the last step, a float; `optimizer.learning_rate` is already that of the next one."""
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # of one that scales the loss
-    schedule = optimizer._learning_rate
-    if not isinstance(schedule, keras.optimizers.schedules.LearningRateSchedule):
+    count = optimizer.variables[0]
+    with keras.StatelessScope(state_mapping=[(count, ops.maximum(ops.convert_to_tensor(count) - 1, 0))]):
         return float(optimizer.learning_rate)
-    return float(schedule(ops.maximum(ops.convert_to_tensor(optimizer._iterations) - 1, 0)))
 
 
 def clip_to_norm(gradients, most, norm):

@@ -47,19 +47,15 @@ class SaveOnSignal(keras.callbacks.Callback):
 
     def _end(self):
         self.resume.finish()
-        self.stop_listening()
+        self.signal.stop_listening()
         say(f"\n  Asked to end: step {self.resume.step:,} is saved; the same lines or command resume from it.")
         if self.signal.number == signal.SIGINT:
             raise KeyboardInterrupt
         sys.exit(128 + signal.SIGTERM)
 
     def on_train_end(self, logs=None):
-        self.stop_listening()
+        self.signal.stop_listening()
 
     def on_train_error(self):
         # A notebook that continues could otherwise no longer be ended by the signal.
-        self.stop_listening()
-
-    def stop_listening(self):
-        """Restores the handler that the signal had before `fit`."""
         self.signal.stop_listening()

@@ -55,6 +55,12 @@ def masked_lm_rows(dense, norm, bias):
     )
 
 
+def dense_classifier(theirs):
+    """The `names_by_task` of a family whose text classifier has a dense layer of its own in place of the pooler, which
+    the rows name by what `theirs` begins."""
+    return {"ForSequenceClassification": ((theirs, "classifier.dense."), ("classifier.", "classifier.out_proj."))}
+
+
 # The rows of the heads that have the same names in every family.
 COMMON_HEAD_ROWS = (*dense_rows("classifier", "classifier"), *dense_rows("span_head", "qa_outputs"))
 # Ends of the names of classes that transformers has for every family.
@@ -119,6 +125,26 @@ class Family(typing.NamedTuple):
         """The names of the table that scores words, tied unless the configuration says otherwise, and of its bias where
         this is another tensor than the head's."""
         return [name for name in self.redundant if ".embeddings." not in name]
+
+    def renamed(self, prefix, **fields):
+        """The format of a family with the same tensors, whose names begin with another prefix; `fields` replace its
+        fields."""
+
+        def named(name):
+            return prefix + name.removeprefix(self.prefix) if name.startswith(self.prefix) else name
+
+        by_task = {
+            task: tuple((named(ours), theirs) for ours, theirs in pairs) for task, pairs in self.names_by_task.items()
+        }
+        found = self._replace(
+            prefix=prefix,
+            embedding_rows=with_prefix(self.embedding_rows, prefix, self.prefix),
+            block=named(self.block),
+            head_rows=with_prefix(self.head_rows, prefix, self.prefix),
+            redundant=tuple(map(named, self.redundant)),
+            names_by_task=by_task,
+        )
+        return found._replace(**fields)
 
     def rows(self, config):
         """The rows of every weight that an encoder of this configuration and its heads can have."""

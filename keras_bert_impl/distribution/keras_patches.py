@@ -52,12 +52,12 @@ def _build_from_a_share():
     symbolic_build = trainer.TensorFlowTrainer._maybe_symbolic_build
 
     def build_from_a_share(self, iterator=None, data_batch=None):
-        if iterator is not None and self._distribute_strategy is not None:
-            batch = next(next(iter(iterator))[2])
-            data_batch = tf.nest.map_structure(
-                lambda v: self._distribute_strategy.experimental_local_results(v)[0], batch
-            )
-        symbolic_build(self, data_batch=data_batch)
+        strategy = self.distribute_strategy
+        if iterator is None or strategy.num_replicas_in_sync == 1:
+            return symbolic_build(self, iterator, data_batch)
+        batch = next(next(iter(iterator))[2])
+        share = tf.nest.map_structure(lambda value: strategy.experimental_local_results(value)[0], batch)
+        return symbolic_build(self, data_batch=share)
 
     trainer.TensorFlowTrainer._maybe_symbolic_build = build_from_a_share
 

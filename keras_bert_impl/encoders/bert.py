@@ -155,9 +155,12 @@ BLOCK_ROWS = (
     *dense_rows("output", "output.dense"),
     *norm_rows("output_norm", "output.LayerNorm"),
 )
+MASKED_LM_ROWS = masked_lm_rows(
+    "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
+)
 HEAD_ROWS = (
     *dense_rows("pooler", "bert.pooler.dense"),
-    *masked_lm_rows("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"),
+    *MASKED_LM_ROWS,
     *dense_rows("next_sentence_head", "cls.seq_relationship"),
     *COMMON_HEAD_ROWS,
 )

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.configurations.encoder_config import EncoderConfig
-from keras_bert_impl.configurations.family import COMMON_TASKS, dense_rows, masked_lm_rows, norm_rows
+from keras_bert_impl.configurations.family import COMMON_TASKS, dense_classifier, dense_rows, norm_rows
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders import bert
 from keras_bert_impl.encoders.encoder import FamilyEncoder
@@ -139,9 +139,8 @@ class BigBirdAttention(MultiHeadSelfAttention):
         return mixed, attention.with_probabilities(attention.with_counts(attended, self.blocks))[1]
 
     def get_config(self):
-        config = super().get_config()
-        del config["output_initializer"]
-        return {**config, "blocks": self.blocks and list(self.blocks), "use_bias": self.has_bias_of_inputs}
+        blocks = self.blocks and list(self.blocks)
+        return {**super().get_config(), "blocks": blocks, "use_bias": self.has_bias_of_inputs}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -194,16 +193,7 @@ class BigBirdEncoder(FamilyEncoder):
         config = parts.config
 
         def block(number):
-            layer = BigBirdAttention(
-                config.num_heads,
-                config.attention_dropout_rate,
-                parts.initializer.clone(),
-                config.blocks_of(number),
-                config.query_bias,
-                dtype=parts.policy,
-                name="attention",
-            )
-            return parts.block(number, attention=layer)
+            return parts.block_with(number, BigBirdAttention, config.blocks_of(number), config.query_bias)
 
         if layers_of is None:
             scale = config.hidden_size**0.5 if config.rescale_embeddings else 1.0
@@ -216,11 +206,7 @@ class BigBirdEncoder(FamilyEncoder):
 
     def for_task(self, task):
         task = "text" if task == "text" else None
-        if task == self.task:
-            return self
-        options = {name: getattr(self, name) for name in ("return_hidden_states", "return_attention", "rematerialize")}
-        more = {"dtype": self.dtype_policy, "name": self.name, "trainable": self.trainable}
-        return BigBirdEncoder(self.config, task=task, layers_of=self, packed=self.packed, **options, **more)
+        return self if task == self.task else self.connected_for(task)
 
     def answer_vectors(self, outputs):
         config, vectors = self.config, outputs["sequence_output"]
@@ -254,9 +240,7 @@ FAMILY = bert.FAMILY._replace(
     block_rows=block_rows,
     head_rows=(
         *dense_rows("pooler", "bert.pooler"),
-        *masked_lm_rows(
-            "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
-        ),
+        *bert.MASKED_LM_ROWS,
         *dense_rows("next_sentence_head", "cls.seq_relationship"),
         *dense_rows("classifier", "classifier"),
         *dense_rows("answer_intermediate", "qa_classifier.intermediate.dense"),
@@ -266,7 +250,5 @@ FAMILY = bert.FAMILY._replace(
     ),
     tasks=(*COMMON_TASKS, "ForPreTraining"),
     tasks_with_pooler=("ForMaskedLM", "ForTokenClassification"),
-    names_by_task={
-        "ForSequenceClassification": (("bert.pooler.", "classifier.dense."), ("classifier.", "classifier.out_proj."))
-    },
+    names_by_task=dense_classifier("bert.pooler."),
 )

@@ -17,7 +17,6 @@ from keras_bert_impl.configurations.family import (
     Transform,
     attention_rows,
     dense_rows,
-    masked_lm_rows,
     norm_rows,
 )
 from keras_bert_impl.configurations.initialization import kernel_initializer
@@ -28,6 +27,7 @@ from keras_bert_impl.kernels import attention
 from keras_bert_impl.kernels.gather import exact_product
 from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers import Dropout, GatherPositions, MultiHeadSelfAttention, PositionEmbedding
+from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 
 TERMS = 3  # of the products of queries and keys: content with content, content with position, position with content
 
@@ -159,7 +159,7 @@ class DebertaV2Config(DistanceConfig):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class RelativeEmbeddings(keras.layers.Layer):
+class RelativeEmbeddings(ConfiguredLayer):
     """A vector for each distance from a key to a query (He et al. 2021, "DeBERTa", section 3.1).
 
     Distances up to half of the buckets have a row each, to either side; the others share rows, in steps of equal ratio.
@@ -217,15 +217,6 @@ class RelativeEmbeddings(keras.layers.Layer):
         length = inputs.shape[1]
         return keras.KerasTensor((1, length and 2 * length - 1, inputs.shape[-1]), dtype=self.compute_dtype)
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_buckets": self.num_buckets,
-            "max_distance": self.max_distance,
-            "epsilon": self.epsilon,
-            "initializer": keras.initializers.serialize(self.initializer),
-        }
-
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class DisentangledAttention(MultiHeadSelfAttention):
@@ -282,15 +273,9 @@ class DisentangledAttention(MultiHeadSelfAttention):
         )
         return ops.einsum("bihd,mhd->bhim", vectors, distant[0])
 
-    def get_config(self):
-        config = super().get_config()
-        for name in ("use_bias", "output_initializer"):
-            del config[name]
-        return {**config, "position_dropout_rate": self.position_dropout_rate}
-
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class AddConvolution(keras.layers.Layer):
+class AddConvolution(ConfiguredLayer):
     """Adds to hidden states a convolution of the embeddings, GELU, and normalizes the sum, as the large models of
     version 2 do behind their first layer (Microsoft's `ConvLayer`).
 
@@ -307,7 +292,7 @@ class AddConvolution(keras.layers.Layer):
 
     def __init__(self, size, dropout_rate=0.0, epsilon=1e-7, initializer="glorot_uniform", **kwargs):
         super().__init__(**kwargs)
-        self.size = int(size)
+        self.size, self.dropout_rate, self.epsilon = int(size), dropout_rate, epsilon
         self.initializer = keras.initializers.get(initializer)
         self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy, name="dropout")
         self.norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
@@ -345,15 +330,6 @@ class AddConvolution(keras.layers.Layer):
     def compute_output_spec(self, embeddings, hidden_states, padding_mask, sequence_ids=None, training=False):
         return keras.KerasTensor(hidden_states.shape, dtype=self.compute_dtype)
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "size": self.size,
-            "dropout_rate": self.dropout.rate,
-            "epsilon": self.norm.epsilon,
-            "initializer": keras.initializers.serialize(self.initializer),
-        }
-
 
 def at_distances(products):
     """Of each place, the products with distances counted from it, put where they belong: products (..., length,
@@ -389,15 +365,7 @@ def connected_parts(inputs, parts, distances, attention_class):
     )(hidden)
 
     def block(number):
-        layer = attention_class(
-            config.num_heads,
-            config.attention_dropout_rate,
-            parts.initializer.clone(),
-            config.hidden_dropout_rate,
-            dtype=parts.policy,
-            name="attention",
-        )
-        return parts.block(number, attention=layer)
+        return parts.block_with(number, attention_class, config.hidden_dropout_rate)
 
     return hidden, {**parts.context(inputs), "positions": positions}, block
 
@@ -518,9 +486,7 @@ FAMILY = Family(
     ),
     head_rows=(
         *dense_rows("pooler", "pooler.dense"),
-        *masked_lm_rows(
-            "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
-        ),
+        *bert.MASKED_LM_ROWS,
         ("decoder_positions/embeddings", ("deberta.embeddings.position_embeddings.weight",), SAME),
         *norm_rows("replaced_token_norm", "mask_predictions.LayerNorm"),
         *dense_rows("replaced_token_transform", "mask_predictions.dense"),

@@ -10,6 +10,7 @@ from keras_bert_impl.configurations.family import (
     COMMON_HEAD_ROWS,
     COMMON_TASKS,
     Family,
+    dense_classifier,
     dense_rows,
     masked_lm_rows,
     with_prefix,
@@ -176,10 +177,5 @@ FAMILY = Family(
     tasks=(*COMMON_TASKS, "ForPreTraining"),
     dropout_key="classifier_dropout",
     # The dense layer before a classifier has another name in a multiple-choice model than in a text classifier.
-    names_by_task={
-        "ForSequenceClassification": (
-            ("sequence_summary.summary.", "classifier.dense."),
-            ("classifier.", "classifier.out_proj."),
-        )
-    },
+    names_by_task=dense_classifier("sequence_summary.summary."),
 )

@@ -239,6 +239,12 @@ class FamilyEncoder(Encoder):
             name="pooler",
         )(vectors)
 
+    def connected_for(self, task):
+        """Another encoder of the same layers, connected for a task; for families that take `task` and `layers_of`."""
+        names = ("packed", "return_hidden_states", "return_attention", "rematerialize", "name", "trainable")
+        options = {name: getattr(self, name) for name in names}
+        return type(self)(self.config, task=task, layers_of=self, dtype=self.dtype_policy, **options)
+
     def hidden_states(self):
         """The embeddings and the hidden states after each layer, tensors of the graph, (batch, length, hidden_size)."""
         return list(self.connected.hidden_states)

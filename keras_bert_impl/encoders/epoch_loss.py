@@ -84,6 +84,7 @@ def evaluate_outputs(model, outputs, labels, weights, batch_size, verbose, retur
     if callbacks and not isinstance(callbacks, keras.callbacks.CallbackList):
         # Their `model` is the one that is judged, not the one that compares its outputs.
         callbacks = keras.callbacks.CallbackList(callbacks, add_progbar=verbose != 0, model=model, verbose=verbose)
-    judged = judge.evaluate(outputs, labels, batch_size, verbose, weights, callbacks=callbacks, return_dict=True)
-    figures = {**judged, **others}
-    return figures if return_dict else judge._flatten_metrics_in_order(figures)
+    judged = judge.evaluate(outputs, labels, batch_size, verbose, weights, callbacks=callbacks, return_dict=return_dict)
+    if return_dict:
+        return {**judged, **others}
+    return [*keras.tree.flatten(judged), *others.values()] if others else judged

@@ -6,7 +6,7 @@ import typing
 import keras
 
 from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
-from keras_bert_impl.configurations.family import SAME, with_prefix
+from keras_bert_impl.configurations.family import SAME
 from keras_bert_impl.encoders import bert
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.layers import SegmentEmbedding
@@ -78,17 +78,6 @@ class ErnieEncoder(FamilyEncoder):
         return parts.with_pooled(parts.apply_layers(parts.normalized(hidden), parts.context(inputs)))
 
 
-PREFIX = "ernie."
-
-
-FAMILY = bert.FAMILY._replace(
-    encoder_class=ErnieEncoder,
-    prefix=PREFIX,
-    embedding_rows=(
-        *with_prefix(bert.EMBEDDING_ROWS, PREFIX),
-        ("task_embedding/embeddings", ("ernie.embeddings.task_type_embeddings.weight",), SAME),
-    ),
-    block="ernie.encoder.layer.{}.",
-    head_rows=with_prefix(bert.FAMILY.head_rows, PREFIX),
-    redundant=tuple(name.replace("bert.", PREFIX) for name in bert.FAMILY.redundant),
-)
+FAMILY = bert.FAMILY.renamed("ernie.", encoder_class=ErnieEncoder)
+TASK_ROW = ("task_embedding/embeddings", ("ernie.embeddings.task_type_embeddings.weight",), SAME)
+FAMILY = FAMILY._replace(embedding_rows=(*FAMILY.embedding_rows, TASK_ROW))

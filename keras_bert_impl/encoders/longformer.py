@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.configurations.encoder_config import BERT_KEYS
-from keras_bert_impl.configurations.family import dense_rows, with_prefix
+from keras_bert_impl.configurations.family import dense_rows
 from keras_bert_impl.distribution import BY_COLUMNS
 from keras_bert_impl.encoders import bert, roberta
 from keras_bert_impl.encoders.encoder import FamilyEncoder
@@ -182,12 +182,6 @@ class LongformerAttention(MultiHeadSelfAttention):
         mixed = self.output_projection(mixed)
         return (mixed, probabilities) if return_probabilities else mixed
 
-    def get_config(self):
-        config = super().get_config()
-        for name in ("use_bias", "output_initializer"):
-            del config[name]
-        return config
-
     def train_global(self, are_used):
         """Has the projections of global tokens trained, or not where there are no such tokens: without a gradient,
         weight decay alone would move them."""
@@ -270,14 +264,7 @@ class LongformerEncoder(FamilyEncoder):
         def block(number):
             if layers_of is not None:
                 return layers_of.get_layer(f"block_{number}")
-            layer = LongformerAttention(
-                config.num_heads,
-                config.attention_dropout_rate,
-                parts.initializer.clone(),
-                dtype=parts.policy,
-                name="attention",
-            )
-            return parts.block(number, attention=layer)
+            return parts.block_with(number, LongformerAttention)
 
         is_first = layers_of is None
         embeddings = roberta.embedded(inputs, parts) if is_first else layers_of.hidden_states()[0]
@@ -307,18 +294,7 @@ class LongformerEncoder(FamilyEncoder):
     def for_task(self, task):
         if self.config.global_tokens is not None or OF_TASKS[task] == self.rule:
             return self
-        return LongformerEncoder(
-            self.config,
-            task=task,
-            layers_of=self,
-            packed=self.packed,
-            return_hidden_states=self.return_hidden_states,
-            return_attention=self.return_attention,
-            rematerialize=self.rematerialize,
-            dtype=self.dtype_policy,
-            name=self.name,
-            trainable=self.trainable,
-        )
+        return self.connected_for(task)
 
     def check_texts(self, first, second, template):
         """Raises: ValueError for a text with more global tokens than there is room for."""
@@ -339,12 +315,9 @@ class LongformerEncoder(FamilyEncoder):
         return {**super().get_config(), "task": self.task}
 
 
-PREFIX = "longformer."
-FAMILY = roberta.FAMILY._replace(
+FAMILY = roberta.FAMILY.renamed(
+    "longformer.",
     encoder_class=LongformerEncoder,
-    prefix=PREFIX,
-    embedding_rows=with_prefix(bert.EMBEDDING_ROWS, PREFIX),
-    block="longformer.encoder.layer.{}.",
     block_rows=(
         *bert.BLOCK_ROWS,
         *(
@@ -353,13 +326,4 @@ FAMILY = roberta.FAMILY._replace(
             for row in dense_rows(f"attention/global_{name}", f"attention.self.{name}_global")
         ),
     ),
-    head_rows=with_prefix(roberta.HEAD_ROWS, PREFIX, "roberta."),
-    redundant=("lm_head.decoder.weight", "lm_head.decoder.bias", "longformer.embeddings.position_ids"),
-    dropout_key="classifier_dropout",  # a field of our own: transformers has no other than the encoder's
-    names_by_task={
-        "ForSequenceClassification": (
-            ("longformer.pooler.dense.", "classifier.dense."),
-            ("classifier.", "classifier.out_proj."),
-        )
-    },
 )

@@ -9,11 +9,12 @@ import numpy as np
 from keras import ops
 
 from keras_bert_impl.configurations.encoder_config import BERT_KEYS
-from keras_bert_impl.configurations.family import SAME, attention_rows, norm_rows, with_prefix
+from keras_bert_impl.configurations.family import SAME, attention_rows, norm_rows
 from keras_bert_impl.encoders import bert, roberta
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.kernels.gather import exact_product
 from keras_bert_impl.layers import GatherPositions, PermutedRows
+from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 
 NUM_BUCKETS = 32  # the only number that transformers computes, whatever config.json says
 
@@ -45,7 +46,7 @@ class MPNetConfig(roberta.RobertaConfig):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class RelativePositionBias(keras.layers.Layer):
+class RelativePositionBias(ConfiguredLayer):
     """A learned number for each head and each distance between a query and a key, added to their product (Raffel et al.
     2020, section 2.1; Song et al. 2020, section 2.3).
 
@@ -100,15 +101,6 @@ class RelativePositionBias(keras.layers.Layer):
     def compute_output_spec(self, inputs):
         length = inputs.shape[1]
         return keras.KerasTensor((1, self.num_heads, length, length), dtype=self.compute_dtype)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "num_buckets": self.num_buckets,
-            "max_distance": self.max_distance,
-            "initializer": keras.initializers.serialize(self.initializer),
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -188,27 +180,18 @@ class MPNetEncoder(FamilyEncoder):
         return hidden, found["query_places"]
 
 
-PREFIX = "mpnet."
 ATTENTION_ROWS = (
     *attention_rows([f"attention.attn.{n}" for n in "qkv"], "attention.attn.o"),
     *norm_rows("attention_norm", "attention.LayerNorm"),
 )
-FAMILY = roberta.FAMILY._replace(
+FAMILY = roberta.FAMILY.renamed(
+    "mpnet.",
     encoder_class=MPNetEncoder,
-    prefix=PREFIX,
-    embedding_rows=(
-        *(row for row in with_prefix(bert.EMBEDDING_ROWS, PREFIX) if row[0] != "segment_embedding/embeddings"),
-        ("relative_positions/embeddings", ("mpnet.encoder.relative_attention_bias.weight",), SAME),
-    ),
-    block="mpnet.encoder.layer.{}.",
     block_rows=(*ATTENTION_ROWS, *(row for row in bert.BLOCK_ROWS if not row[0].startswith("attention"))),
-    head_rows=with_prefix(roberta.HEAD_ROWS, PREFIX, "roberta."),
-    redundant=("lm_head.decoder.weight", "lm_head.decoder.bias", "mpnet.embeddings.position_ids"),
-    dropout_key="classifier_dropout",  # a field of our own: transformers has no other than the encoder's
-    names_by_task={
-        "ForSequenceClassification": (
-            ("mpnet.pooler.dense.", "classifier.dense."),
-            ("classifier.", "classifier.out_proj."),
-        )
-    },
+)
+FAMILY = FAMILY._replace(
+    embedding_rows=(
+        *(row for row in FAMILY.embedding_rows if row[0] != "segment_embedding/embeddings"),
+        ("relative_positions/embeddings", ("mpnet.encoder.relative_attention_bias.weight",), SAME),
+    )
 )

@@ -139,6 +139,14 @@ class Parts(typing.NamedTuple):
             **options,
         )
 
+    def block_with(self, number, attention_class, *more):
+        """The block of this number with a family's own attention, whose class takes `more` behind the usual."""
+        config, initializer = self.config, self.initializer.clone()
+        attention = attention_class(
+            config.num_heads, config.attention_dropout_rate, initializer, *more, dtype=self.policy, name="attention"
+        )
+        return self.block(number, attention=attention)
+
     def apply_layers(self, hidden, context, block=None, behind=None):
         """The embeddings (batch, length, hidden_size) led through all layers, as Connected.
 

@@ -10,6 +10,7 @@ from keras_bert_impl.configurations.family import (
     COMMON_HEAD_ROWS,
     COMMON_TASKS,
     Family,
+    dense_classifier,
     dense_rows,
     masked_lm_rows,
     with_prefix,
@@ -139,12 +140,6 @@ FAMILY = Family(
     ),
     tasks=COMMON_TASKS,
     dropout_key="classifier_dropout",
-    # A text classifier has a dense tanh layer of its own in place of the pooler.
-    names_by_task={
-        "ForSequenceClassification": (
-            ("roberta.pooler.dense.", "classifier.dense."),
-            ("classifier.", "classifier.out_proj."),
-        )
-    },
+    names_by_task=dense_classifier("roberta.pooler.dense."),
 )
 XLM_FAMILY = FAMILY._replace(encoder_class=XLMRobertaEncoder)

@@ -2,6 +2,8 @@
 
 import keras
 
+from keras_bert_impl.layers.kept_lora import KeptLora
+
 
 def freeze_layers(model, count):
     """Freezes the embeddings and the first `count` transformer blocks; to be called before `compile`.
@@ -67,15 +69,14 @@ def merge_lora(model):
     # Both, since a model may have layers besides its encoder's, and not every model tracks its encoder as a layer.
     for layer in {id(layer): layer for layer in (*_flat(encoder), *_flat(model))}.values():
         if getattr(layer, "lora_enabled", False):
-            name = "kernel" if isinstance(layer, keras.layers.Dense) else "embeddings"
-            # In a layer with LoRA, `kernel` is kernel and update together, and `_kernel` without the update. Keras
-            # merges them only in its own save, where it rounds what is quantized anew, by another scale.
-            merged = getattr(layer, f"_get_{name}_with_merged_lora")()
-            for place, array in zip((f"_{name}", f"{name}_scale", f"{name}_zero"), merged, strict=True):
-                if array is not None:
-                    getattr(layer, place).assign(keras.ops.convert_to_numpy(array))
-            second = getattr(layer, f"lora_{name}_b")
-            second.assign(keras.ops.zeros(second.shape))
+            first = next(weight for weight in layer.weights if weight.name.startswith("lora_"))
+            values, merged = keras.ops.convert_to_numpy(first), {}
+            # Keras saves kernel and update together, where it rounds what is quantized anew, by another scale, and
+            # sets both factors to zero when it loads them. The first one keeps its random values, to learn from.
+            of_keras = super(KeptLora, layer) if isinstance(layer, KeptLora) else layer
+            of_keras.save_own_variables(merged)
+            of_keras.load_own_variables({name: keras.ops.convert_to_numpy(merged[name]) for name in merged})
+            first.assign(values)
 
 
 def _flat(layer):

@@ -26,6 +26,7 @@ from keras_bert_impl.kernels import attention
 from keras_bert_impl.kernels.biased_product import add_bias
 from keras_bert_impl.kernels.gather import exact_product
 from keras_bert_impl.layers import AttentionMask, LastToken, MultiHeadSelfAttention
+from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 from keras_bert_impl.layers.self_attention import split_dense
 
 
@@ -112,7 +113,7 @@ class XLNetConfig(EncoderConfig):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class DistanceSinusoids(keras.layers.Layer):
+class DistanceSinusoids(ConfiguredLayer):
     """Sine and cosine of each distance from a key to a query (Dai et al. 2019, "Transformer-XL", section 3.3).
 
     Args:
@@ -142,12 +143,9 @@ class DistanceSinusoids(keras.layers.Layer):
         count = inputs.shape[1] and 2 * inputs.shape[1] - 1
         return keras.KerasTensor((1, count, inputs.shape[-1]), dtype=self.compute_dtype)
 
-    def get_config(self):
-        return {**super().get_config(), "max_distance": self.max_distance}
-
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class QueryStart(keras.layers.Layer):
+class QueryStart(ConfiguredLayer):
     """The one vector from which all queries of the second stream start (Yang et al. 2019, section 2.3).
 
     An encoder without a second stream holds it, too, since it is a part of every checkpoint, but does not train it.
@@ -177,9 +175,6 @@ class QueryStart(keras.layers.Layer):
             length = length and places.shape[1] and length + places.shape[1]
         return keras.KerasTensor((batch, length, width), dtype=self.compute_dtype)
 
-    def get_config(self):
-        return {**super().get_config(), "initializer": keras.initializers.serialize(self.initializer)}
-
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class SegmentedDistanceAttention(MultiHeadSelfAttention):
@@ -200,7 +195,7 @@ class SegmentedDistanceAttention(MultiHeadSelfAttention):
     """
 
     def __init__(self, num_heads, dropout_rate=0.0, initializer="glorot_uniform", **kwargs):
-        super().__init__(num_heads, dropout_rate, initializer, use_bias=False, **kwargs)
+        super().__init__(num_heads, dropout_rate, initializer, **{**kwargs, "use_bias": False})
 
     def build(self, inputs_shape):
         super().build(inputs_shape)
@@ -266,12 +261,6 @@ class SegmentedDistanceAttention(MultiHeadSelfAttention):
         query = ops.reshape(query, (-1, ops.shape(query)[1], *heads))
         return ops.einsum("bihd,mhd->bhim", query, ops.reshape(ops.convert_to_tensor(vectors), (-1, *heads)))
 
-    def get_config(self):
-        config = super().get_config()
-        for name in ("use_bias", "output_initializer"):
-            del config[name]
-        return config
-
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class XLNetEncoder(FamilyEncoder):
@@ -317,14 +306,7 @@ class XLNetEncoder(FamilyEncoder):
         }
 
         def block(number):
-            layer = SegmentedDistanceAttention(
-                config.num_heads,
-                config.attention_dropout_rate,
-                parts.initializer.clone(),
-                dtype=parts.policy,
-                name="attention",
-            )
-            return parts.block(number, attention=layer)
+            return parts.block_with(number, SegmentedDistanceAttention)
 
         connected = parts.apply_layers(hidden, context, block)
         *hidden_states, final = connected.hidden_states

@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from keras_bert_impl.features import DIRECTIONS
+from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class AttentionMask(keras.layers.Layer):
+class AttentionMask(ConfiguredLayer):
     """The attention mask of a batch, computed once and used by every block.
 
     Every token sees every token that is not padding; in packed rows, only those of its own sequence.
@@ -52,6 +53,3 @@ class AttentionMask(keras.layers.Layer):
         is_same_for_all = sequence_ids is None and self.direction == "both" and not self.sees_itself
         queries = 1 if is_same_for_all else length
         return keras.KerasTensor((batch, 1, queries, length), dtype="bool")
-
-    def get_config(self):
-        return {**super().get_config(), "direction": self.direction, "sees_itself": self.sees_itself}

@@ -3,9 +3,11 @@
 import keras
 from keras import ops
 
+from keras_bert_impl.layers.configured_layer import ConfiguredLayer
+
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class GlobalTokens(keras.layers.Layer):
+class GlobalTokens(ConfiguredLayer):
     """Where the global tokens of each row stand (Beltagy et al. 2020, section 3.1).
 
     Args:
@@ -53,6 +55,3 @@ class GlobalTokens(keras.layers.Layer):
             "places": keras.KerasTensor((batch, self.most), dtype="int32"),
             "too_many": keras.KerasTensor((batch,), dtype="bool"),
         }
-
-    def get_config(self):
-        return {**super().get_config(), "rule": self.rule, "most": self.most, "sep_id": self.sep_id}

@@ -4,14 +4,15 @@ import keras
 from keras import ops
 
 from keras_bert_impl.distribution import BY_WORDS, split
-from keras_bert_impl.kernels.gelu import activation_function, checked_activation
-from keras_bert_impl.layers.dense import Dense
+from keras_bert_impl.kernels.gelu import checked_activation
+from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 from keras_bert_impl.layers.gather_positions import GatherPositions
+from keras_bert_impl.layers.prediction_head import dense_and_norm
 from keras_bert_impl.layers.token_embedding import TokenEmbedding
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class MaskedLMHead(keras.layers.Layer):
+class MaskedLMHead(ConfiguredLayer):
     """Scores every word of the vocabulary at the masked positions (Devlin et al. 2019, section 3.1, task 1).
 
     Only the masked positions are gathered and transformed (dense, activation, norm): the product with the
@@ -55,8 +56,7 @@ class MaskedLMHead(keras.layers.Layer):
             self.token_embedding.build()
         self.gather = GatherPositions(dtype=self.dtype_policy, name="gather")
         self.gather.build(sequence_output_shape)
-        if self.has_transform:
-            self._build_transform(sequence_output_shape)
+        self.build_transform(sequence_output_shape)
         if not self.is_tied:
             sizes, of_table = (
                 (self.token_embedding.input_dim, self.token_embedding.output_dim),
@@ -70,22 +70,12 @@ class MaskedLMHead(keras.layers.Layer):
                 name="output_bias", shape=(self.token_embedding.input_dim,), initializer="zeros", autocast=False
             )
 
-    def _build_transform(self, sequence_output_shape):
-        # The width of the embeddings, which in some families is not that of the encoder.
-        policy, width = self.dtype_policy, self.token_embedding.output_dim
-        self.transform = Dense(
-            width,
-            activation=activation_function(self.activation),
-            use_bias=self.use_bias,
-            kernel_initializer=self.initializer.clone(),
-            dtype=policy,
-            name="transform",
-        )
-        self.transform.build(sequence_output_shape)
-        self.norm = keras.layers.LayerNormalization(
-            epsilon=self.layer_norm_epsilon, center=self.use_bias, dtype=policy, name="norm"
-        )
-        self.norm.build((*sequence_output_shape[:-1], width))
+    def build_transform(self, sequence_output_shape):
+        """Builds what is between the gathered vectors and the table of words."""
+        if self.has_transform:
+            # The width of the embeddings, which in some families is not that of the encoder.
+            width = self.token_embedding.output_dim
+            self.transform, self.norm = dense_and_norm(self, sequence_output_shape, width)
 
     def call(self, sequence_output, mask_positions):
         hidden = self.gather(sequence_output, mask_positions)  # (batch, predictions, width)
@@ -104,16 +94,8 @@ class MaskedLMHead(keras.layers.Layer):
         return keras.KerasTensor((*mask_positions.shape, self.token_embedding.input_dim), dtype="float32")
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "token_embedding": keras.saving.serialize_keras_object(self.token_embedding),
-            "activation": self.activation,
-            "layer_norm_epsilon": self.layer_norm_epsilon,
-            "initializer": keras.initializers.serialize(self.initializer),
-            "use_bias": self.use_bias,
-            "has_transform": self.has_transform,
-            "is_tied": self.is_tied,
-        }
+        embedding = keras.saving.serialize_keras_object(self.token_embedding)
+        return {**super().get_config(), "token_embedding": embedding}
 
     @classmethod
     def from_config(cls, config):

@@ -3,9 +3,11 @@
 import keras
 from keras import ops
 
+from keras_bert_impl.layers.configured_layer import ConfiguredLayer
+
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class PaddingAwarePositions(keras.layers.Layer):
+class PaddingAwarePositions(ConfiguredLayer):
     """Learned embedding of positions, counted over the tokens that are not padding (fairseq, "RoBERTa").
 
     The first token of a row receives row pad_id + 1 of a trained table, the second the next one, whatever padding
@@ -52,12 +54,3 @@ class PaddingAwarePositions(keras.layers.Layer):
 
     def compute_output_shape(self, padding_mask_shape, position_ids_shape=None):
         return (*padding_mask_shape, self.width)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_length": self.max_length,
-            "width": self.width,
-            "pad_id": self.pad_id,
-            "initializer": keras.initializers.serialize(self.initializer),
-        }

@@ -3,12 +3,13 @@
 import keras
 from keras import ops
 
+from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 from keras_bert_impl.layers.dropout import SeedOfReplica
 from keras_bert_impl.layers.sample_tokens import EVALUATION_SEED
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class PermutedRows(keras.layers.Layer):
+class PermutedRows(ConfiguredLayer):
     """Lays rows out for masked and permuted words (Song et al. 2020, section 2; microsoft/MPNet's
     `make_query_and_content_mask`), without moving a token: an order is which tokens see which.
 
@@ -91,14 +92,4 @@ class PermutedRows(keras.layers.Layer):
             "places": keras.KerasTensor((batch, total), dtype="int32"),
             "query_places": keras.KerasTensor((batch, predictions), dtype="int32"),
             "attention_mask": keras.KerasTensor((batch, 1, total, total), dtype="bool"),
-        }
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "mask_id": self.mask_id,
-            "vocabulary_size": self.vocabulary_size,
-            "mask_token_rate": self.mask_token_rate,
-            "random_token_rate": self.random_token_rate,
-            "seed": self.seed,
         }

@@ -3,11 +3,12 @@
 import keras
 
 from keras_bert_impl.kernels.gelu import activation_function, checked_activation
+from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 from keras_bert_impl.layers.dense import Dense
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class PredictionHead(keras.layers.Layer):
+class PredictionHead(ConfiguredLayer):
     """Dense, activation and norm, of the width of its input.
 
     Args:
@@ -28,19 +29,7 @@ class PredictionHead(keras.layers.Layer):
         self.initializer, self.use_bias = keras.initializers.get(initializer), bool(use_bias)
 
     def build(self, input_shape):
-        self.transform = Dense(
-            input_shape[-1],
-            activation=activation_function(self.activation),
-            use_bias=self.use_bias,
-            kernel_initializer=self.initializer.clone(),
-            dtype=self.dtype_policy,
-            name="transform",
-        )
-        self.transform.build(input_shape)
-        self.norm = keras.layers.LayerNormalization(
-            epsilon=self.layer_norm_epsilon, center=self.use_bias, dtype=self.dtype_policy, name="norm"
-        )
-        self.norm.build(input_shape)
+        self.transform, self.norm = dense_and_norm(self, input_shape, input_shape[-1])
 
     def call(self, inputs):
         return self.norm(self.transform(inputs))
@@ -48,11 +37,22 @@ class PredictionHead(keras.layers.Layer):
     def compute_output_shape(self, input_shape):
         return input_shape
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "activation": self.activation,
-            "layer_norm_epsilon": self.layer_norm_epsilon,
-            "initializer": keras.initializers.serialize(self.initializer),
-            "use_bias": self.use_bias,
-        }
+
+def dense_and_norm(owner, inputs_shape, width, ending=""):
+    """A dense layer of `width` columns and a norm, both built, with activation, biases, initializer, epsilon and dtype
+    policy of the layer that owns them; `ending` is that of their names."""
+    policy = owner.dtype_policy
+    transform = Dense(
+        width,
+        activation=activation_function(owner.activation),
+        use_bias=owner.use_bias,
+        kernel_initializer=owner.initializer.clone(),
+        dtype=policy,
+        name=f"transform{ending}",
+    )
+    transform.build(inputs_shape)
+    norm = keras.layers.LayerNormalization(
+        epsilon=owner.layer_norm_epsilon, center=owner.use_bias, dtype=policy, name=f"norm{ending}"
+    )
+    norm.build((*inputs_shape[:-1], width))
+    return transform, norm

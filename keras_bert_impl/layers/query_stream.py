@@ -3,12 +3,13 @@
 import keras
 from keras import ops
 
+from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 from keras_bert_impl.layers.dropout import SeedOfReplica
 from keras_bert_impl.layers.sample_tokens import EVALUATION_SEED
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class QueryStream(keras.layers.Layer):
+class QueryStream(ConfiguredLayer):
     """Lays the queries that predict words behind the tokens of a row (Yang et al. 2019, sections 2.2 and 2.3), without
     moving a token: an order is which tokens see which.
 
@@ -90,6 +91,3 @@ class QueryStream(keras.layers.Layer):
             "attention_mask": keras.KerasTensor((batch, 1, total, length), dtype="bool"),
             "same_segment": keras.KerasTensor((batch, total, length), dtype="bool"),
         }
-
-    def get_config(self):
-        return {**super().get_config(), "permuted": self.permuted, "seed": self.seed}

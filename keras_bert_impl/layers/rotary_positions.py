@@ -4,9 +4,11 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert_impl.layers.configured_layer import ConfiguredLayer
+
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class RotaryPositions(keras.layers.Layer):
+class RotaryPositions(ConfiguredLayer):
     """Cosine and sine of the angles of each place (Su et al. 2021, "RoFormer", section 3.2.2).
 
     Angle i of place p is p * theta ** (-2i / head_width). Turned by them, the product of a query and a key depends on
@@ -37,6 +39,3 @@ class RotaryPositions(keras.layers.Layer):
     def compute_output_spec(self, token_ids, position_ids=None):
         batch = 1 if position_ids is None else position_ids.shape[0]
         return keras.KerasTensor((batch, token_ids.shape[1], 2, self.head_width // 2), dtype=self.compute_dtype)
-
-    def get_config(self):
-        return {**super().get_config(), "head_width": self.head_width, "theta": self.theta}

@@ -3,13 +3,14 @@
 import keras
 from keras import ops
 
+from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 from keras_bert_impl.layers.dropout import SeedOfReplica
 
 EVALUATION_SEED = 0
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class SampleTokens(keras.layers.Layer):
+class SampleTokens(ConfiguredLayer):
     """Draws a token for each prediction from softmax(logits), without a gradient (Clark et al. 2020, section 3.1).
 
     Training draws from a generator whose state is saved with the weights. Evaluation draws with a fixed seed, so that
@@ -35,6 +36,3 @@ class SampleTokens(keras.layers.Layer):
 
     def compute_output_spec(self, logits, training=False):
         return keras.KerasTensor(logits.shape[:2], dtype="int32")
-
-    def get_config(self):
-        return {**super().get_config(), "seed": self.seed}

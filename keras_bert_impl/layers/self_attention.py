@@ -5,12 +5,13 @@ from keras import ops
 
 from keras_bert_impl.distribution import BY_COLUMNS, BY_ROWS, split
 from keras_bert_impl.kernels import attention
+from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 from keras_bert_impl.layers.dense import Dense
 from keras_bert_impl.layers.dropout import Dropout, SeedOfReplica
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class MultiHeadSelfAttention(keras.layers.Layer):
+class MultiHeadSelfAttention(ConfiguredLayer):
     """Scaled dot-product self-attention in several heads (Vaswani et al. 2017, section 3.2).
 
     Query, key and value come from one matrix product. `kernels.attention` computes the rest in the way that suits
@@ -127,17 +128,6 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             return outputs
         batch, length, _ = inputs.shape
         return outputs, keras.KerasTensor((batch, self.num_heads, length, length), dtype="float32")
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "dropout_rate": self.dropout_rate,
-            "initializer": keras.initializers.serialize(self.initializer),
-            "seed": self.seed,
-            "use_bias": self.use_bias,
-            "output_initializer": keras.initializers.serialize(self.output_initializer),
-        }
 
 
 def seen_by_all(mask):

@@ -3,10 +3,8 @@
 import keras
 from keras import ops
 
-from keras_bert_impl.kernels.gelu import activation_function
-from keras_bert_impl.layers.dense import Dense
-from keras_bert_impl.layers.gather_positions import GatherPositions
 from keras_bert_impl.layers.masked_lm_head import MaskedLMHead
+from keras_bert_impl.layers.prediction_head import dense_and_norm
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -35,37 +33,20 @@ class SpanBoundaryHead(MaskedLMHead):
         super().__init__(token_embedding, **options)
         self.position_size, self.longest_span = int(position_size), int(longest_span)
 
-    def build(self, sequence_output_shape, mask_positions_shape=None):
-        policy, width = self.dtype_policy, sequence_output_shape[-1]
-        if not self.token_embedding.built:
-            self.token_embedding.build()
-        self.gather = GatherPositions(dtype=policy, name="gather")
-        self.gather.build(sequence_output_shape)
+    def build_transform(self, sequence_output_shape):
         self.positions = self.add_weight(
             name="positions",
             shape=(self.longest_span, self.position_size),
             initializer=self.initializer.clone(),
             autocast=False,  # see PositionEmbedding
         )
-        widths = (2 * width + self.position_size, width)
-        outputs = (width, self.token_embedding.output_dim)
+        *rest, width = sequence_output_shape
+        sizes = ((2 * width + self.position_size, width), (width, self.token_embedding.output_dim))
         self.transforms, self.norms = [], []
-        for number, (inner, outer) in enumerate(zip(widths, outputs, strict=True), start=1):
-            dense = Dense(
-                outer,
-                activation=activation_function(self.activation),
-                kernel_initializer=self.initializer.clone(),
-                dtype=policy,
-                name=f"transform_{number}",
-            )
-            dense.build((*sequence_output_shape[:-1], inner))
-            norm = keras.layers.LayerNormalization(epsilon=self.layer_norm_epsilon, dtype=policy, name=f"norm_{number}")
-            norm.build((*sequence_output_shape[:-1], outer))
-            self.transforms.append(dense)
+        for number, (inner, outer) in enumerate(sizes, start=1):
+            transform, norm = dense_and_norm(self, (*rest, inner), outer, f"_{number}")
+            self.transforms.append(transform)
             self.norms.append(norm)
-        self.output_bias = self.add_weight(
-            name="output_bias", shape=(self.token_embedding.input_dim,), initializer="zeros", autocast=False
-        )
 
     def call(self, sequence_output, mask_positions):
         left, right, offset = span_boundaries(mask_positions)
@@ -81,9 +62,6 @@ class SpanBoundaryHead(MaskedLMHead):
     def compute_output_spec(self, sequence_output, mask_positions):
         logits = super().compute_output_spec(sequence_output, mask_positions)
         return {"logits": logits, "is_within": keras.KerasTensor(tuple(mask_positions.shape), dtype="float32")}
-
-    def get_config(self):
-        return {**super().get_config(), "position_size": self.position_size, "longest_span": self.longest_span}
 
 
 def span_boundaries(mask_positions):

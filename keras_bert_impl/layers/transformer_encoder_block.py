@@ -8,13 +8,14 @@ from keras import ops
 from keras_bert_impl.distribution import BY_COLUMNS, BY_ROWS
 from keras_bert_impl.kernels.activated_product import project_activated
 from keras_bert_impl.kernels.gelu import activation_function, checked_activation
+from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 from keras_bert_impl.layers.dropout import Dropout
 from keras_bert_impl.layers.loss_scaling import warn_of_unscaled_loss
 from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention, seen_by_all, split_dense
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TransformerEncoderBlock(keras.layers.Layer):
+class TransformerEncoderBlock(ConfiguredLayer):
     """Self-attention and feed-forward, each with dropout, residual sum and normalization.
 
     By default the norm follows the sum (post-norm), as in Vaswani et al. 2017, figure 1, and in BERT.
@@ -136,37 +137,35 @@ class TransformerEncoderBlock(keras.layers.Layer):
     ):
         attention_mask = seen_by_all(mask) if attention_mask is None else attention_mask
         warn_of_unscaled_loss(self)
-        differentiable = {"attention_bias": attention_bias, "positions": positions, "query_states": query_states}
-        others = {"attention_mask": attention_mask, "sequence_ids": sequence_ids, "window": window}
-        others |= {"global_places": global_places, "same_segment": same_segment, "places": places}
+        context = {"attention_bias": attention_bias, "positions": positions, "query_states": query_states}
+        context |= {"attention_mask": attention_mask, "sequence_ids": sequence_ids, "window": window}
+        context |= {"global_places": global_places, "same_segment": same_segment, "places": places}
         # What is not there is not an argument that every attention has to know.
-        others = {name: value for name, value in others.items() if value is not None}
-        differentiable = {name: value for name, value in differentiable.items() if value is not None}
+        context = {name: value for name, value in context.items() if value is not None}
         if training and self.rematerialize:
-            return self._rematerialized(inputs, differentiable, others)
-        return self._transform(inputs, {**differentiable, **others}, training, return_probabilities)
+            return self._rematerialized(inputs, context)
+        return self._transform(inputs, context, training, return_probabilities)
 
-    def _rematerialized(self, inputs, differentiable, others):
+    def _rematerialized(self, inputs, context):
         dropouts = [*self.attention.dropouts, self.attention_dropout, self.output_dropout]
         dropouts = [layer for layer in dropouts if layer.rate]
         # Seeds are drawn here: a generator used inside would draw again when the block is computed again, which gives
         # other masks and hence wrong gradients, and JAX could not return its state.
         seeds = [DrawnSeed(layer.seed_generator) for layer in dropouts]
-        names = list(differentiable)
+        names = [name for name in ("attention_bias", "positions", "query_states") if name in context]
 
         # Mask and seeds are not arguments: TensorFlow looks for the gradient of each argument, and booleans have none.
         def transform(inputs, *values):
             with fixed_seeds(dropouts, seeds):
-                return self._transform(inputs, {**others, **dict(zip(names, values, strict=True))}, training=True)
+                return self._transform(inputs, {**context, **dict(zip(names, values, strict=True))}, training=True)
 
-        return keras.remat(transform)(inputs, *(differentiable[name] for name in names))
+        return keras.remat(transform)(inputs, *(context[name] for name in names))
 
     def _transform(self, inputs, context, training, return_probabilities=False):
         seen = self.attention_norm(inputs) if self.norm_first else inputs
-        queried = inputs
-        if context.get("query_states") is not None:
-            queried = context["query_states"]
-            context = {**context, "query_states": self.attention_norm(queried) if self.norm_first else queried}
+        queried = context.get("query_states", inputs)
+        if "query_states" in context and self.norm_first:
+            context = {**context, "query_states": self.attention_norm(queried)}
         attended = self.attention(seen, training=training, return_probabilities=return_probabilities, **context)
         attended, probabilities = attended if return_probabilities else (attended, None)
         attended = queried + self.attention_dropout(attended, training=training)
@@ -185,32 +184,12 @@ class TransformerEncoderBlock(keras.layers.Layer):
         values, gates = ops.split(inner, 2, axis=-1)
         return activate(values) * gates
 
-    def compute_output_spec(self, inputs, *further, return_probabilities=False, **context):
-        outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
-        if not return_probabilities:
-            return outputs
-        batch, length, _ = inputs.shape
-        return outputs, keras.KerasTensor((batch, self.num_heads, length, length), dtype="float32")
+    compute_output_spec = MultiHeadSelfAttention.compute_output_spec
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "intermediate_size": self.intermediate_size,
-            "activation": self.activation,
-            "dropout_rate": self.dropout_rate,
-            "attention_dropout_rate": self.attention_dropout_rate,
-            "layer_norm_epsilon": self.layer_norm_epsilon,
-            "initializer": keras.initializers.serialize(self.initializer),
-            "rematerialize": self.rematerialize,
-            "norm_first": self.norm_first,
-            "normalizes_attention": self.normalizes_attention,
-            "use_bias": self.use_bias,
-            "gated": self.gated,
-            "output_initializer": keras.initializers.serialize(self.output_initializer),
-            # Without its shape, which would have it built before this block, hence by another path.
-            "attention": {**keras.saving.serialize_keras_object(self.attention), "build_config": None},
-        }
+        # Without its shape, which would have it built before this block, hence by another path.
+        attention = {**keras.saving.serialize_keras_object(self.attention), "build_config": None}
+        return {**super().get_config(), "attention": attention}
 
     @classmethod
     def from_config(cls, config):

@@ -4,6 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert_impl.layers.configured_layer import arguments_of
+
 
 def check_layer(make, *inputs):
     """Asserts what holds for every layer of the library.
@@ -24,6 +26,7 @@ def check_layer(make, *inputs):
     expected = ops.convert_to_numpy(layer(*inputs))
     np.testing.assert_allclose(model.predict(list(inputs), verbose=0), expected, atol=1e-6)
 
+    assert arguments_of(type(layer)) <= layer.get_config().keys()
     copy = type(layer).from_config(layer.get_config())
     copy(*inputs)
     assert [weight.shape for weight in copy.weights] == [weight.shape for weight in layer.weights]

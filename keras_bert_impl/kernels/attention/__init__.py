@@ -41,27 +41,6 @@ from keras_bert_impl.kernels.attention.plain import (
 from keras_bert_impl.kernels.attention.sparse_blocks import SparseBlocks, by_counts, by_sparse_blocks, with_counts
 from keras_bert_impl.kernels.attention.windows import numbers_of
 
-__all__ = [
-    "AttentionInputs",
-    "Placement",
-    "SparseBlocks",
-    "at_places",
-    "attend",
-    "attend_sparsely",
-    "by_ops",
-    "form_for",
-    "numbers_of",
-    "of_distribution",
-    "of_fused",
-    "placed",
-    "placement",
-    "turned",
-    "with_counts",
-    "with_global_queries",
-    "with_global_rows",
-    "with_probabilities",
-]  # fmt: skip
-
 
 def attend(inputs):
     """The mixed values (batch, length, width) of an AttentionInputs."""

@@ -22,11 +22,11 @@ class CharacterPairs(BytePairs):
     _trims_first_blank = True
 
     def _keep_vocabulary(self, tokenizer, ids):
-        self._kernel = named_kernel(model_of(tokenizer), tf.int32)
+        self._pairs_kernel = named_kernel(model_of(tokenizer), tf.int32)
 
     def _pieces(self, characters):
         texts = tf.strings.unicode_encode(characters, "UTF-8")
-        ids, begins, ends = self._kernel.tokenize_with_offsets(texts)
+        ids, begins, ends = self._pairs_kernel.tokenize_with_offsets(texts)
         starts = character_starts(characters.flat_values)
         # Bytes of all texts one after another, then the characters that they belong to.
         before = tf.gather(starts, tf.gather(tf.cast(characters.row_starts(), tf.int32), row_numbers(ids)))

@@ -87,18 +87,11 @@ def _check_processes(kind):
 
 def _remedy(launcher):
     backend = keras.backend.backend()
-    if backend == "torch":
-        return (
-            f"start a single process, or unset {launcher}. Keras does not distribute torch; several GPUs are used with "
-            "KERAS_BACKEND=jax and --distribution data_parallel, or KERAS_BACKEND=tensorflow and mirrored"
-        )
     joining = [name for name, launchers in JOINED_BY.items() if launcher in launchers and BACKENDS[name] == backend]
-    choice = f"choose --distribution {' or '.join(joining)}" if joining else "choose another distribution"
-    if launcher == SLICE:
-        return choice
-    if backend == "jax" and not joining:
-        choice = f"start them with {JAX_COUNT} and the two other variables of --distribution data_parallel"
-    return f"{choice}, or unset {launcher}"
+    choice = f"choose --distribution {' or '.join(joining)}"
+    if not joining:
+        choice = f"start them with KERAS_BACKEND=jax, {JAX_COUNT} and the others of --distribution data_parallel"
+    return choice if launcher == SLICE else f"{choice}, or unset {launcher}"
 
 
 def _mention_idle_devices():

@@ -15,7 +15,7 @@ from keras_bert_impl.encoders.parts import Parts
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers import MultiHeadSelfAttention
-from keras_bert_impl.layers.dropout import SeedOfReplica
+from keras_bert_impl.layers.dropout import dropped_as
 
 ATTENTION_TYPES = ("block_sparse", "original_full")
 RANDOM_BLOCKS = ("seeded", "first_block")
@@ -129,10 +129,8 @@ class BigBirdAttention(MultiHeadSelfAttention):
                 inputs, attention_mask, sequence_ids, training=training, return_probabilities=return_probabilities
             )
         # In a graph of any length, a row may be so short that it is not sparse.
-        rate = self.dropout_rate if training and not isinstance(length, int) else 0.0
-        seed = SeedOfReplica(self.dropout.seed_generator) if rate else None
-        contents = self.contents(inputs)
-        attended = attention.of_fused(contents, self.num_heads, mask=attention_mask, dropout_rate=rate, seed=seed)
+        dropping = dropped_as(self.dropout, training and not isinstance(length, int))
+        attended = attention.of_fused(self.contents(inputs), self.num_heads, mask=attention_mask, **dropping)
         mixed = self.output_projection(attention.attend_sparsely(attended, self.blocks))
         if not return_probabilities:
             return mixed

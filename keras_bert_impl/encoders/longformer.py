@@ -13,7 +13,7 @@ from keras_bert_impl.encoders import bert, roberta
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.layers import Dropout, GlobalTokens, MultiHeadSelfAttention
-from keras_bert_impl.layers.dropout import SeedOfReplica
+from keras_bert_impl.layers.dropout import dropped_as
 from keras_bert_impl.layers.self_attention import split_dense
 
 # Which tokens are global where the configuration leaves it to the head, as in transformers: of a text the first token,
@@ -157,7 +157,7 @@ class LongformerAttention(MultiHeadSelfAttention):
             window=window,
             sequence_ids=sequence_ids,
             global_places=global_places,
-            **_dropping(self.dropout, training),
+            **dropped_as(self.dropout, training),
         )
         is_token = ops.expand_dims(ops.greater(attention.numbers_of(local), 0), -1)  # (batch, length, 1)
         mixed, probabilities = computed(local)
@@ -172,7 +172,7 @@ class LongformerAttention(MultiHeadSelfAttention):
                 self.global_value(inputs),
                 self.num_heads,
                 mask=attention_mask,
-                **_dropping(self.global_dropout, training),
+                **dropped_as(self.global_dropout, training),
             )
             # No fused form takes more keys than queries; these probabilities are linear in the length.
             of_global, global_probabilities = attention.with_probabilities(of_row)
@@ -188,12 +188,6 @@ class LongformerAttention(MultiHeadSelfAttention):
         for layer in (self.global_query, self.global_key, self.global_value):
             if layer.trainable != are_used:
                 layer.trainable = are_used
-
-
-def _dropping(dropout, training):
-    """The fields of AttentionInputs for a dropout layer."""
-    rate = dropout.rate if training else 0.0
-    return {"dropout_rate": rate, "seed": SeedOfReplica(dropout.seed_generator) if rate else None}
 
 
 def _without_probabilities(inputs):

@@ -39,6 +39,12 @@ class Dropout(keras.layers.Dropout):
         return drop(inputs, self.rate, seed)
 
 
+def dropped_as(dropout, training):
+    """The fields of `kernels.attention.AttentionInputs` by which probabilities are dropped as by a dropout layer."""
+    rate = dropout.rate if training else 0.0
+    return {"dropout_rate": rate, "seed": SeedOfReplica(dropout.seed_generator) if rate else None}
+
+
 class SeedOfReplica(keras.random.SeedGenerator):
     """Another generator's next seed, shifted by the number of the replica; it has no state of its own."""
 

@@ -4,9 +4,9 @@ import keras
 from keras import ops
 
 from keras_bert_impl.distribution import BY_WORDS, split
+from keras_bert_impl.kernels.gather import gather
 from keras_bert_impl.kernels.gelu import checked_activation
 from keras_bert_impl.layers.configured_layer import ConfiguredLayer
-from keras_bert_impl.layers.gather_positions import GatherPositions
 from keras_bert_impl.layers.prediction_head import dense_and_norm
 from keras_bert_impl.layers.token_embedding import TokenEmbedding
 
@@ -54,8 +54,6 @@ class MaskedLMHead(ConfiguredLayer):
     def build(self, sequence_output_shape, mask_positions_shape=None):
         if not self.token_embedding.built:
             self.token_embedding.build()
-        self.gather = GatherPositions(dtype=self.dtype_policy, name="gather")
-        self.gather.build(sequence_output_shape)
         self.build_transform(sequence_output_shape)
         if not self.is_tied:
             sizes, of_table = (
@@ -78,7 +76,7 @@ class MaskedLMHead(ConfiguredLayer):
             self.transform, self.norm = dense_and_norm(self, sequence_output_shape, width)
 
     def call(self, sequence_output, mask_positions):
-        hidden = self.gather(sequence_output, mask_positions)  # (batch, predictions, width)
+        hidden = gather(sequence_output, mask_positions)  # (batch, predictions, width)
         if self.has_transform:
             hidden = self.norm(self.transform(hidden))  # (batch, predictions, embedding width)
         return self.scores(hidden)

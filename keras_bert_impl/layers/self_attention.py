@@ -7,7 +7,7 @@ from keras_bert_impl.distribution import BY_COLUMNS, BY_ROWS, split
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 from keras_bert_impl.layers.dense import Dense
-from keras_bert_impl.layers.dropout import Dropout, SeedOfReplica
+from keras_bert_impl.layers.dropout import Dropout, dropped_as
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -91,7 +91,6 @@ class MultiHeadSelfAttention(ConfiguredLayer):
         mask=None,
     ):
         attention_mask = seen_by_all(mask) if attention_mask is None else attention_mask
-        rate = self.dropout_rate if training else 0.0
         attended = self.attention_inputs(
             self.contents(inputs, query_states),
             positions,
@@ -100,8 +99,7 @@ class MultiHeadSelfAttention(ConfiguredLayer):
             bias=attention_bias,
             window=window,
             sequence_ids=sequence_ids,
-            dropout_rate=rate,
-            seed=SeedOfReplica(self.dropout.seed_generator) if rate else None,
+            **dropped_as(self.dropout, training),
         )
         if not return_probabilities:
             return self.output_projection(attention.attend(attended))

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_bert_impl.kernels.gather import gather
 from keras_bert_impl.layers.masked_lm_head import MaskedLMHead
 from keras_bert_impl.layers.prediction_head import dense_and_norm
 
@@ -52,7 +53,7 @@ class SpanBoundaryHead(MaskedLMHead):
         left, right, offset = span_boundaries(mask_positions)
         is_within = ops.logical_and(ops.greater(mask_positions, 0), ops.less(offset, self.longest_span))
         offset = ops.minimum(offset, self.longest_span - 1)
-        beside = [self.gather(sequence_output, place) for place in (left, right)]  # (batch, predictions, width)
+        beside = [gather(sequence_output, place) for place in (left, right)]  # (batch, predictions, width)
         places = ops.cast(ops.take(self.positions, offset, axis=0), self.compute_dtype)
         hidden = ops.concatenate([*beside, places], axis=-1)
         for dense, norm in zip(self.transforms, self.norms, strict=True):

@@ -52,11 +52,8 @@ def attend_sparsely(inputs, layout):
     says."""
     if keras.backend.backend() != "torch":
         return by_sparse_blocks(inputs, layout)  # XLA makes of the plain form what torch needs a fused one for
-    return (
-        by_sparse_blocks(inputs, layout, attend)
-        if isinstance(inputs.query.shape[1], int)
-        else by_counts(inputs, layout)
-    )
+    is_known = isinstance(inputs.query.shape[1], int)
+    return by_sparse_blocks(inputs, layout, attend) if is_known else by_counts(inputs, layout)
 
 
 def form_for(inputs):

@@ -36,13 +36,13 @@ def attend(sizes, arrays, sequence_ids, row_seeds, first_head):
 
     query = query * (1 / math.sqrt(sizes.head_width))
     ids = jnp.pad(sequence_ids[:, 0], [(0, 0), (0, more)])  # (batch, length)
-    kernel = _kernel(sizes, length + more, block)
+    kernel = _splash(sizes, length + more, block)
     mixed = jax.vmap(kernel)(*map(by_heads, (query, key, value)), splash_attention_kernel.SegmentIds(ids, ids))
     mixed = mixed.swapaxes(1, 2).reshape(len(query), length + more, sizes.width)
     return mixed[:, :length].astype(value.dtype)
 
 
-def _kernel(sizes, length, block):
+def _splash(sizes, length, block):
     """Splash for rows of this length, on one chip."""
     square = (length, length)
     if sizes.window is None:

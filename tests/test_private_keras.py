@@ -55,10 +55,6 @@ def test_keras_still_has_the_private_names(owner, names):
     assert not missing, f"Keras {keras.__version__} has no {missing}"
 
 
-def test_the_first_variable_of_an_optimizer_still_counts_its_steps():
-    assert optimizer(gradient_accumulation_steps=2).variables[0].name == "iteration"
-
-
 def test_a_layer_still_finds_the_outermost_layer_of_its_call():
     found = []
 

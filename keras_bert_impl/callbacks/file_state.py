@@ -19,7 +19,7 @@ from keras_bert_impl.callbacks.sharded_state import DamagedState
 
 
 def write(path, groups, arrays, notes):
-    """Writes a file; arguments as for `ShardedWriter.write`. All processes must call it; one of them writes.
+    """Writes a file; arguments as for `sharded_state.write`. All processes must call it; one of them writes.
 
     Raises: OSError if the disk is full; a file of the same name is not touched in that case.
     """

@@ -42,7 +42,7 @@ class TrainingState:
         if self.is_sharded or self.is_remote:
             sharded_state.check_orbax()
         self.directory = sharded_state.path_of(directory)
-        self.writer, self.last_saved = sharded_state.ShardedWriter(), None
+        self.last_saved = None
 
     def save(self, model, step, notes=None, arrays=None, metrics=False):
         """Saves the state after `step` steps, and removes all but the last two. All processes must call this method.
@@ -65,7 +65,7 @@ class TrainingState:
             file_state.write(self.directory / f"{name}.npz", groups, arrays or {}, notes)
         elif step != self.last_saved:  # it may be due for two reasons
             self.finish()
-            self.writer.write(self.directory / name, groups, arrays or {}, notes)
+            sharded_state.write(self.directory / name, groups, arrays or {}, notes)
         self.last_saved = step
         if not self.is_sharded:
             self._remove_old()
@@ -73,7 +73,7 @@ class TrainingState:
     def finish(self):
         """Returns when the last state is complete. All processes must call this method."""
         if self.is_sharded and self.last_saved is not None:
-            self.writer.wait()
+            sharded_state.wait()
             self._remove_old()
 
     def paths(self):

@@ -33,42 +33,41 @@ def check_orbax():
         )
 
 
-class ShardedWriter:
-    """Writes states in the background, one at a time. All processes must call each method."""
+def write(path, groups, arrays, notes):
+    """Copies the values from the devices, returns when training may change them, and writes them in the background.
+    All processes must call it.
 
-    def write(self, path, groups, arrays, notes):
-        """Copies the values from the devices, and returns when training may change them.
+    Args:
+        path: of the directory; replaced if it exists.
+        groups: dict from a name to a list of Keras variables.
+        arrays: dict of NumPy arrays.
+        notes: a JSON value.
 
-        Args:
-            path: of the directory; replaced if it exists.
-            groups: dict from a name to a list of Keras variables.
-            arrays: dict of NumPy arrays.
-            notes: a JSON value.
+    Raises: OSError, ValueError, RuntimeError if the state before could not be written.
+    """
+    import orbax.checkpoint as ocp
 
-        Raises: OSError, ValueError, RuntimeError if the state before could not be written.
-        """
-        import orbax.checkpoint as ocp
+    wait()
+    values = {name: [variable.value for variable in variables] for name, variables in groups.items() if variables}
+    manifest = {
+        "notes": notes,
+        "shapes": {name: [list(value.shape) for value in group] for name, group in values.items()},
+        "dtypes": {name: [value.dtype.name for value in group] for name, group in values.items()},
+        "checksums": {name: checksums(group) for name, group in values.items()},
+        "arrays": {name: zlib.crc32(np.ascontiguousarray(array)) for name, array in arrays.items()},
+    }
+    text = json.dumps(manifest)
+    items = {name: ocp.args.PyTreeSave(numbered(group)) for name, group in values.items()}
+    if arrays:
+        items[FILE_ARRAYS] = ocp.args.PyTreeSave(numbered(map(np.asarray, arrays.values())))
+    items[MANIFEST] = ocp.args.JsonSave({"text": text, "crc32": zlib.crc32(text.encode())})
+    _checkpointer().save(_for_orbax(path), args=ocp.args.Composite(**items), force=True)
 
-        self.wait()
-        values = {name: [variable.value for variable in variables] for name, variables in groups.items() if variables}
-        manifest = {
-            "notes": notes,
-            "shapes": {name: [list(value.shape) for value in group] for name, group in values.items()},
-            "dtypes": {name: [value.dtype.name for value in group] for name, group in values.items()},
-            "checksums": {name: checksums(group) for name, group in values.items()},
-            "arrays": {name: zlib.crc32(np.ascontiguousarray(array)) for name, array in arrays.items()},
-        }
-        text = json.dumps(manifest)
-        items = {name: ocp.args.PyTreeSave(numbered(group)) for name, group in values.items()}
-        if arrays:
-            items[FILE_ARRAYS] = ocp.args.PyTreeSave(numbered(map(np.asarray, arrays.values())))
-        items[MANIFEST] = ocp.args.JsonSave({"text": text, "crc32": zlib.crc32(text.encode())})
-        _checkpointer().save(_for_orbax(path), args=ocp.args.Composite(**items), force=True)
 
-    def wait(self):
-        """Returns when the last state is complete. Raises the error with which it failed."""
-        _checkpointer().wait_until_finished()
-        _checkpointer().check_for_errors()
+def wait():
+    """Returns when the last state is complete; all processes must call it. Raises the error with which it failed."""
+    _checkpointer().wait_until_finished()
+    _checkpointer().check_for_errors()
 
 
 class ShardedState:

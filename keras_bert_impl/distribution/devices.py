@@ -137,7 +137,6 @@ def _strategy(options):
         return _tpu_strategy(options.tpu)
     if options.distribution == "multi_worker":
         _check_cluster()
-        keras_patches.make_multi_worker_fit_work()
         keras_patches.take_any_batch()
         return tf.distribute.MultiWorkerMirroredStrategy()
     gpus = tf.config.list_logical_devices("GPU") if tf.config.list_physical_devices("GPU") else []

@@ -6,31 +6,10 @@ import keras
 
 
 @functools.cache
-def make_multi_worker_fit_work():
-    """Fixes a place in Keras' TensorFlow trainer where `fit` fails in several processes (keras issue 20585).
-
-    It averages metrics along their first axis, which scalars do not have. `take_any_batch` fixes the other place.
-    """
-    import tensorflow as tf
-    from keras.src.backend.tensorflow import trainer
-
-    reduce_per_replica = trainer.reduce_per_replica
-    operations = {"auto": "MEAN", "mean": "MEAN", "sum": "SUM"}
-
-    def reduce_scalars(values, strategy, reduction):
-        is_multi_worker = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
-        if not is_multi_worker or reduction not in operations:
-            return reduce_per_replica(values, strategy, reduction)
-        return tf.nest.map_structure(lambda value: strategy.reduce(operations[reduction], value, axis=None), values)
-
-    trainer.reduce_per_replica = reduce_scalars
-
-
-@functools.cache
 def take_any_batch():
     """Makes Keras' trainer take batches that several devices cannot share evenly, and the first batch among them."""
     patches = {
-        "tensorflow": (_build_from_a_share, _average_over_the_batch),
+        "tensorflow": (_build_from_a_share, _average_over_the_batch, _reduce_scalars),
         "jax": (_take_whole_batches, _compute_whole, _gather_predictions),
     }
     try:
@@ -80,6 +59,24 @@ def _average_over_the_batch():
         return equal_share(keras.ops.divide_no_nan(keras.ops.sum(values), sum_over_replicas(divisor)))
 
     loss.reduce_values = reduce_values
+
+
+def _reduce_scalars():
+    """In several processes, Keras averages metrics along their first axis, which scalars do not have (keras issue
+    20585)."""
+    import tensorflow as tf
+    from keras.src.backend.tensorflow import trainer
+
+    reduce_per_replica = trainer.reduce_per_replica
+    operations = {"auto": "MEAN", "mean": "MEAN", "sum": "SUM"}
+
+    def reduce_scalars(values, strategy, reduction):
+        is_multi_worker = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        if not is_multi_worker or reduction not in operations:
+            return reduce_per_replica(values, strategy, reduction)
+        return tf.nest.map_structure(lambda value: strategy.reduce(operations[reduction], value, axis=None), values)
+
+    trainer.reduce_per_replica = reduce_scalars
 
 
 def _take_whole_batches():

@@ -26,17 +26,6 @@ from keras_bert_impl.encoders import (
     xlnet,
 )
 
-__all__ = [
-    "FAMILIES",
-    "build_encoder",
-    "config_from_name",
-    "count_parameters",
-    "family_of",
-    "family_of_name",
-    "skeleton",
-    "weight_shapes",
-]
-
 FAMILIES = (
     bert.FAMILY,
     distilbert.FAMILY,

@@ -9,7 +9,6 @@ from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConf
 from keras_bert_impl.configurations.family import SAME
 from keras_bert_impl.encoders import bert
 from keras_bert_impl.encoders.encoder import FamilyEncoder
-from keras_bert_impl.layers import SegmentEmbedding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,13 +66,7 @@ class ErnieEncoder(FamilyEncoder):
         hidden = parts.summed_embeddings(inputs, config.hidden_size)
         if config.has_task_embedding:
             # A table of a few rows, as that of the segments.
-            tasks = SegmentEmbedding(
-                config.hidden_size,
-                config.num_tasks,
-                parts.initializer.clone(),
-                dtype=parts.policy,
-                name="task_embedding",
-            )
+            tasks = parts.segment_embedding(config.hidden_size, config.num_tasks, "task_embedding")
             hidden = hidden + tasks(keras.ops.zeros_like(inputs["segment_ids"]))
         return parts.with_pooled(parts.apply_layers(parts.normalized(hidden), parts.context(inputs)))
 

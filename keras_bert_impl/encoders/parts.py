@@ -80,10 +80,9 @@ class Parts(typing.NamedTuple):
             name="position_embedding",
         )
 
-    def segment_embedding(self, width):
-        return SegmentEmbedding(
-            width, self.config.num_segments, self.initializer.clone(), dtype=self.policy, name="segment_embedding"
-        )
+    def segment_embedding(self, width, rows=None, name="segment_embedding"):
+        rows = self.config.num_segments if rows is None else rows
+        return SegmentEmbedding(width, rows, self.initializer.clone(), dtype=self.policy, name=name)
 
     def norm(self, name):
         return keras.layers.LayerNormalization(

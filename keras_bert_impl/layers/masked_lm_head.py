@@ -52,20 +52,18 @@ class MaskedLMHead(ConfiguredLayer):
         self.decoder = None
 
     def build(self, sequence_output_shape, mask_positions_shape=None):
-        if not self.token_embedding.built:
-            self.token_embedding.build()
+        table = self.token_embedding
+        if not table.built:
+            table.build()
         self.build_transform(sequence_output_shape)
         if not self.is_tied:
-            sizes, of_table = (
-                (self.token_embedding.input_dim, self.token_embedding.output_dim),
-                self.initializer.clone(),
-            )
-            self.decoder = TokenEmbedding(*sizes, of_table, dtype=self.dtype_policy, name="decoder")
+            sizes, initializer = (table.input_dim, table.output_dim), self.initializer.clone()
+            self.decoder = TokenEmbedding(*sizes, initializer, dtype=self.dtype_policy, name="decoder")
             with split(self.decoder, BY_WORDS):
                 self.decoder.build()
         with split(self, BY_WORDS):
             self.output_bias = self.add_weight(
-                name="output_bias", shape=(self.token_embedding.input_dim,), initializer="zeros", autocast=False
+                name="output_bias", shape=(table.input_dim,), initializer="zeros", autocast=False
             )
 
     def build_transform(self, sequence_output_shape):

@@ -51,9 +51,8 @@ def check_tracing():
         )
 
 
-@contextlib.contextmanager
 def traced(directory):
-    """Writes a profile of everything that is computed within this context into the directory.
+    """A context that writes a profile of everything that is computed within it into the directory.
 
     JAX and TensorFlow write files for TensorBoard's profile plugin (xprof), torch writes `trace.json`, which
     https://ui.perfetto.dev and chrome://tracing open.
@@ -61,8 +60,7 @@ def traced(directory):
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     tracers = {"jax": _traced_by_jax, "torch": _traced_by_torch, "tensorflow": _traced_by_tensorflow}
-    with tracers[keras.backend.backend()](directory):
-        yield
+    return tracers[keras.backend.backend()](directory)
 
 
 def keep_compiled(directory):
@@ -133,12 +131,10 @@ def _memory_by_tensorflow():
     return max((tf.config.experimental.get_memory_info(name)["peak"] for name in names), default=None)
 
 
-@contextlib.contextmanager
 def _traced_by_jax(directory):
     import jax
 
-    with jax.profiler.trace(str(directory)):
-        yield
+    return jax.profiler.trace(str(directory))
 
 
 @contextlib.contextmanager
@@ -150,12 +146,7 @@ def _traced_by_torch(directory):
     profile.export_chrome_trace(str(directory / "trace.json"))
 
 
-@contextlib.contextmanager
 def _traced_by_tensorflow(directory):
     import tensorflow as tf
 
-    tf.profiler.experimental.start(str(directory))
-    try:
-        yield
-    finally:
-        tf.profiler.experimental.stop()
+    return tf.profiler.experimental.Profile(str(directory))

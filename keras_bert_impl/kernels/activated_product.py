@@ -6,22 +6,15 @@ from keras_bert_impl.kernels.attention.placement import placement
 
 
 def project_activated(activate, project, inputs):
-    """`project(activate(inputs))`, by the current backend's kernel."""
-    return KERNELS.get(keras.backend.backend(), _by_ops)(activate, project, inputs)
+    """`project(activate(inputs))`.
 
-
-def _by_ops(activate, project, inputs):
-    return project(activate(inputs))
-
-
-def _in_jax(activate, project, inputs):
-    """On a TPU, the gradient computes the activated values again from `inputs`, which the gradient of the activation
-    needs anyway: kept beside them, they are the largest array of a layer, batch x length x 4 width, a second time. A
-    CPU would spend more time on computing them than on reading them.
+    On a TPU, JAX computes the activated values again for the gradient, from `inputs`, which the gradient of the
+    activation needs anyway: kept beside them, they are the largest array of a layer, batch x length x 4 width, a second
+    time. A CPU would spend more time on computing them than on reading them.
     """
-    if placement().platform != "tpu":
-        return _by_ops(activate, project, inputs)
-    return keras.remat(lambda inputs: project(activate(inputs)))(inputs)
 
+    def projected(inputs):
+        return project(activate(inputs))
 
-KERNELS = {"jax": _in_jax}
+    is_on_tpu = keras.backend.backend() == "jax" and placement().platform == "tpu"
+    return keras.remat(projected)(inputs) if is_on_tpu else projected(inputs)

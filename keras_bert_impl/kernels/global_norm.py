@@ -19,7 +19,7 @@ def dense(gradients):
 
 def global_norm(gradients):
     """The root of the sum of the squares of all gradients, a float32 scalar, by the current backend's kernel."""
-    return NORMS.get(keras.backend.backend(), global_norm_by_ops)(gradients)
+    return (_global_norm_in_torch if keras.backend.backend() == "torch" else global_norm_by_ops)(gradients)
 
 
 def global_norm_by_ops(gradients):
@@ -48,6 +48,3 @@ def scaled(gradients, factor):
 
         return list(torch._foreach_mul([gradient.detach() for gradient in gradients], factor))
     return [gradient * ops.cast(factor, gradient.dtype) for gradient in gradients]
-
-
-NORMS = {"torch": _global_norm_in_torch}

@@ -10,16 +10,8 @@ import numpy as np
 
 def random_state():
     """The state, as a dict of NumPy arrays; empty on TensorFlow and JAX."""
-    return READ[keras.backend.backend()]() if keras.backend.backend() in READ else {}
-
-
-def restore_random_state(arrays):
-    """Restores what `random_state` returned; the state of a device that is not here now is left out."""
-    if keras.backend.backend() in WRITE:
-        WRITE[keras.backend.backend()](arrays)
-
-
-def _read_torch():
+    if keras.backend.backend() != "torch":
+        return {}
     import torch
 
     generators = {"cpu": torch.get_rng_state()}
@@ -28,7 +20,10 @@ def _read_torch():
     return {name: np.array(state) for name, state in generators.items()}
 
 
-def _write_torch(arrays):
+def restore_random_state(arrays):
+    """Restores what `random_state` returned; the state of a device that is not here now is left out."""
+    if keras.backend.backend() != "torch":
+        return
     import torch
 
     for name, state in arrays.items():
@@ -36,6 +31,3 @@ def _write_torch(arrays):
             torch.set_rng_state(torch.from_numpy(np.array(state)))
         elif int(name.removeprefix("cuda:")) < torch.cuda.device_count():
             torch.cuda.set_rng_state(torch.from_numpy(np.array(state)), name)
-
-
-READ, WRITE = {"torch": _read_torch}, {"torch": _write_torch}

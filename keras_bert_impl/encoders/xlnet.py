@@ -20,12 +20,11 @@ from keras_bert_impl.configurations.family import (
 from keras_bert_impl.distribution import BY_COLUMNS
 from keras_bert_impl.encoders.deberta import at_distances
 from keras_bert_impl.encoders.encoder import FamilyEncoder
-from keras_bert_impl.encoders.xlnet_streams import second_stream
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.kernels.biased_product import add_bias
 from keras_bert_impl.kernels.gather import exact_product
-from keras_bert_impl.layers import AttentionMask, LastToken, MultiHeadSelfAttention
+from keras_bert_impl.layers import AttentionMask, LastToken, MultiHeadSelfAttention, QueryStream
 from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 from keras_bert_impl.layers.self_attention import split_dense
 
@@ -317,10 +316,30 @@ class XLNetEncoder(FamilyEncoder):
         return self.pool(last(outputs["sequence_output"], rows["padding_mask"]))
 
     def masked_states(self, rows, mask_positions):
-        return second_stream(self, rows, mask_positions, permuted=False)
+        return self._second_stream(rows, mask_positions, permuted=False)
 
-    def permuted_states(self, rows, mask_positions, **options):
-        return second_stream(self, rows, mask_positions, permuted=True, **options)
+    def permuted_states(self, rows, mask_positions, seed=None):
+        return self._second_stream(rows, mask_positions, permuted=True, seed=seed)
+
+    def _second_stream(self, rows, mask_positions, **options):
+        """The states of tokens, and behind them of the queries that predict words (sections 2.2 to 2.4), (batch, length
+        + predictions, hidden_size), and the places of the queries among them, (batch, predictions); `options` are those
+        of a QueryStream."""
+        found = QueryStream(**options, name="query_stream")(
+            mask_positions, rows["padding_mask"], rows["segment_ids"], sequence_ids=rows.get("sequence_ids")
+        )
+        embeddings, start = self.token_embedding(rows["token_ids"]), self.get_layer("query_start")
+        start.trainable = True
+        hidden = self.get_layer("embeddings_dropout")(start(embeddings, found["places"]))
+        context = {
+            "attention_mask": found["attention_mask"],
+            "positions": self.get_layer("distances_dropout")(self.get_layer("distances")(embeddings)),
+            "same_segment": found["same_segment"],
+            "places": found["places"],
+        }
+        for number in self.config.schedule:
+            hidden = self.get_layer(f"block_{number}")(hidden, **context)
+        return self.get_layer("output_dropout")(hidden), found["query_places"]
 
 
 def block_rows(config):

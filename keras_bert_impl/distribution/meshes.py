@@ -24,17 +24,13 @@ def mesh_distribution(options):
     check_all_joined()
     devices = by_slice_and_host(first_devices(jax.devices(), options.devices), jax.process_count())
     if options.distribution == "data_parallel":
-        kind = DataParallelWithDividedState if shards_optimizer(options) else keras.distribution.DataParallel
+        is_divided = getattr(options, "shard_optimizer", False)  # which fine-tuning, of small models, does not know
+        kind = DataParallelWithDividedState if is_divided else keras.distribution.DataParallel
         return kind(devices=devices, auto_shard_dataset=False)  # `shared` does it
     check_model_devices(devices, options.model_devices)
     shape = (len(devices) // options.model_devices, options.model_devices)
     mesh = keras.distribution.DeviceMesh(shape, ("batch", "model"), devices)
     return ModelParallel(mesh)
-
-
-def shards_optimizer(options):
-    """Whether the devices divide the optimizer's state; fine-tuning, whose models are small, has no such option."""
-    return getattr(options, "shard_optimizer", False)
 
 
 def by_slice_and_host(devices, hosts):

@@ -49,9 +49,12 @@ def placement():
     if _elsewhere is not None:
         return _elsewhere
     distribution = keras.distribution.distribution()
-    if distribution is None:
-        return Placement(_default_platform())
-    return of_distribution(distribution)
+    if distribution is not None:
+        return of_distribution(distribution)
+    import jax
+
+    device = jax.config.jax_default_device or jax.devices()[0]  # a device, a platform's name, or None
+    return Placement(device if isinstance(device, str) else device.platform)
 
 
 def of_distribution(distribution):
@@ -61,12 +64,3 @@ def of_distribution(distribution):
     batch_axis = distribution.batch_dim_name
     heads_axis = "model" if "model" in mesh.axis_names and batch_axis != "model" else None
     return Placement(mesh.devices.flat[0].platform, mesh, batch_axis, heads_axis)
-
-
-def _default_platform():
-    import jax
-
-    device = jax.config.jax_default_device  # a device, a platform's name, or None
-    if device is None:
-        device = jax.devices()[0]
-    return device if isinstance(device, str) else device.platform

@@ -11,12 +11,6 @@ OLD_LENGTHS = (1024, 2048, 3072, 4096)
 OLD_LONGEST, OLD_REACH = 4096, 1024
 
 
-def longest_full(size, count):
-    """Tokens of the longest row in which every token sees all: five blocks and twice the random ones, as in
-    transformers."""
-    return (5 + 2 * count) * size
-
-
 @functools.cache
 def random_blocks(seed, num_heads, blocks, size, count, is_old):
     """The blocks that each block but the first and the last one sees at random.

@@ -12,7 +12,7 @@ import typing
 from keras import ops
 
 from keras_bert_impl.kernels.attention.plain import AttentionInputs, by_heads, by_ops, joined
-from keras_bert_impl.kernels.attention.random_blocks import OLD_LENGTHS, longest_full, random_blocks
+from keras_bert_impl.kernels.attention.random_blocks import OLD_LENGTHS, random_blocks
 from keras_bert_impl.kernels.attention.windows import numbers_of
 from keras_bert_impl.kernels.dropout import drop
 
@@ -36,8 +36,9 @@ class SparseBlocks(typing.NamedTuple):
 
     @property
     def longest_full(self):
-        """Tokens of the longest row whose tokens see all others."""
-        return longest_full(self.size, self.num_random)
+        """Tokens of the longest row whose tokens see all others: five blocks and twice the random ones, as in
+        transformers."""
+        return (5 + 2 * self.num_random) * self.size
 
     @property
     def draws(self):

@@ -218,13 +218,12 @@ def outputs_of_batch(model, inputs):
     replicas, rows = num_replicas(), len(keras.tree.flatten(inputs)[0])
     rounded = -(-rows // replicas) * replicas
     filled = keras.tree.map_structure(lambda array: np.resize(array, (rounded, *array.shape[1:])), inputs)
-    # With a mesh the compiler divides the rows, and `keras_patches` gives all outputs to all devices.
-    parts = keras.tree.map_structure(spread, filled) if active_strategy() is None else _parts_of_replicas(filled)
-    return keras.tree.map_structure(lambda array: np.asarray(array)[:rows], model.predict_on_batch(parts))
+    compute = _outputs_of_replicas if active_strategy() is not None else _outputs_of_mesh
+    return keras.tree.map_structure(lambda array: np.asarray(array)[:rows], compute(model, filled))
 
 
-def _parts_of_replicas(inputs):
-    """For a strategy: each replica's part of the rows, whose outputs Keras joins."""
+def _outputs_of_replicas(model, inputs):
+    """For a strategy: each replica gets its part, and Keras joins their outputs."""
     strategy, replicas, processes = active_strategy(), num_replicas(), num_processes()
     devices = replicas // processes
 
@@ -234,7 +233,24 @@ def _parts_of_replicas(inputs):
         place = device * processes + process
         return keras.tree.map_structure(lambda array: keras.ops.array(np.split(array, replicas)[place]), inputs)
 
-    return strategy.experimental_distribute_values_from_function(part)
+    return model.predict_on_batch(strategy.experimental_distribute_values_from_function(part))
+
+
+def _outputs_of_mesh(model, inputs):
+    """For a mesh: the compiler divides the rows, and all devices get all outputs."""
+    weights = [[weight.value for weight in kind] for kind in (model.trainable_variables, model.non_trainable_variables)]
+    return _compiled_for_mesh(model)(*weights, keras.tree.map_structure(spread, inputs))
+
+
+@functools.lru_cache(maxsize=1)  # keeps the last model, which is evaluated again after each epoch
+def _compiled_for_mesh(model):
+    import jax
+
+    def outputs(trainable, others, inputs):
+        return model.stateless_call(trainable, others, inputs, training=False)[0]
+
+    mesh = keras.distribution.distribution().device_mesh.backend_mesh
+    return jax.jit(outputs, out_shardings=jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec()))
 
 
 def assign_whole(variable, value):

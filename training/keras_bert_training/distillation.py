@@ -79,16 +79,6 @@ def open_data(config, checkpoint):
 SIZES = ("hidden_size", "num_heads", "intermediate_size")
 
 
-def shape_of_student(config, checkpoint):
-    """The configuration of the student."""
-    names = (*SIZES, "initializer_range")
-    changes = {name: getattr(config, name) for name in names if getattr(config, name) is not None}
-    if "hidden_size" in changes:
-        changes = {"intermediate_size": None, **changes}  # four times the width
-    rates = {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
-    return student_config(checkpoint.config, config.family or "distilbert", config.num_layers, **rates, **changes)
-
-
 def build_distiller(config, data, jit_compile, schedule, checkpoint):
     """A new student with its teacher, compiled with this learning rate schedule."""
     policy = keras.dtype_policies.get(config.precision)
@@ -99,7 +89,12 @@ def build_distiller(config, data, jit_compile, schedule, checkpoint):
     def teacher():
         return model_of(build_encoder(checkpoint.config, packed=data.packed, dtype=policy), **of_teacher)
 
-    shape = shape_of_student(config, checkpoint)
+    names = (*SIZES, "initializer_range")
+    changes = {name: getattr(config, name) for name in names if getattr(config, name) is not None}
+    if "hidden_size" in changes:
+        changes = {"intermediate_size": None, **changes}  # four times the width
+    changes |= {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
+    shape = student_config(checkpoint.config, config.family or "distilbert", config.num_layers, **changes)
     student = model_of(
         build_encoder(shape, packed=data.packed, rematerialize=config.gradient_checkpointing, dtype=policy)
     )

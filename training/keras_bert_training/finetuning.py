@@ -32,7 +32,7 @@ import statistics
 from keras_bert_impl import distribution
 from keras_bert_impl.console import say
 from keras_bert_impl.json_files import write_json
-from keras_bert_training.finetuning_report import write_finetuning, write_glue_table
+from keras_bert_training.finetuning_report import write_finetuning
 from keras_bert_training.finetuning_task import check_files, file_sums, find_task, read_splits
 from keras_bert_training.finetuning_trial import train
 from keras_bert_training.finished_run import score_new_splits
@@ -49,42 +49,35 @@ def run(config):
     """Trains, keeps the weights that are best on dev, and scores them on the test split, or on dev if the test split
     has no labels; returns the figures."""
     with distribution.distributed(config):
-        return run_here(config)
+        return run_glue(config) if config.task == "glue" else run_task(config)
 
 
-def run_here(config):
-    """`run`, on the devices that are set up."""
-    if config.task == "glue":
-        return run_glue(config)
+def run_task(config):
+    """`run` for one task, on the devices that are set up."""
     with hub_datasets.as_directory(config.data, config.label_column) as data:
-        return run_task(config, data)
-
-
-def run_task(config, data):
-    """`run` for one task, whose files are in the directory `data`."""
-    task = find_task(config, data)
-    usual = {**DEFAULTS, **task.defaults}
-    chosen = {name: value for name, value in usual.items() if getattr(config, name) is None}
-    config = dataclasses.replace(config, **chosen)
-    check_stack(config)
-    for size in config.search_batch_sizes if config.search else [config.batch_size]:
-        distribution.check_batch_size(size)
-    directory = check_run(config.output, config)
-    if distribution.from_chief((directory / "metrics.json").is_file()):
-        if distribution.from_chief(is_elsewhere(directory, config.data)):
-            check_files(directory, file_sums(task, ("train", *task.dev, *task.test), data), config.data)
-        say(f"  {directory} holds the finished run.")
-        return score_new_splits(config, task, data, directory)
-    with locked(directory):
-        examples = read_splits(task, config, data)
-        files = file_sums(task, examples, data)
-        check_files(directory, files, config.data)
-        if hasattr(task, "suited_to"):
-            task = task.suited_to(examples["train"])
-        trials = plan_trials(config)
-        if len(trials) == 1:
-            return train(config, task, examples, directory, files)
-        return run_trials(config, task, examples, trials, directory, files)
+        task = find_task(config, data)
+        usual = {**DEFAULTS, **task.defaults}
+        chosen = {name: value for name, value in usual.items() if getattr(config, name) is None}
+        config = dataclasses.replace(config, **chosen)
+        check_stack(config)
+        for size in config.search_batch_sizes if config.search else [config.batch_size]:
+            distribution.check_batch_size(size)
+        directory = check_run(config.output, config)
+        if distribution.from_chief((directory / "metrics.json").is_file()):
+            if distribution.from_chief(is_elsewhere(directory, config.data)):
+                check_files(directory, file_sums(task, ("train", *task.dev, *task.test), data), config.data)
+            say(f"  {directory} holds the finished run.")
+            return score_new_splits(config, task, data, directory)
+        with locked(directory):
+            examples = read_splits(task, config, data)
+            files = file_sums(task, examples, data)
+            check_files(directory, files, config.data)
+            if hasattr(task, "suited_to"):
+                task = task.suited_to(examples["train"])
+            trials = plan_trials(config)
+            if len(trials) == 1:
+                return train(config, task, examples, directory, files)
+            return run_trials(config, task, examples, trials, directory, files)
 
 
 def check_stack(config):
@@ -165,11 +158,15 @@ def run_glue(config):
             continue
         say(f"{name}")
         task_config = dataclasses.replace(config, task=name, data=str(data), output=str(directory / name))
-        figures[name] = run_here(task_config)
+        figures[name] = run_task(task_config)
         if distribution.is_chief():
             (directory / "submission").mkdir(exist_ok=True)  # the files of all tasks
             for file in glue.TASKS[name].submissions.values():
                 if (directory / name / file).is_file():
                     shutil.copy(directory / name / file, directory / "submission" / file)
-    write_glue_table(directory, figures)
+    lines = glue.glue_table({name: found["splits"] for name, found in figures.items()})
+    if distribution.is_chief():
+        (directory / "table.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for line in lines:
+        say(f"  {line}")
     return figures

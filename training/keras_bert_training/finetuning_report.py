@@ -12,7 +12,7 @@ from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.json_files import write_json
 from keras_bert_training import report
-from keras_bert_training.tasks import glue, hub_datasets
+from keras_bert_training.tasks import hub_datasets
 
 
 def write_report(config, task, examples, rows, batches, model, class_names, history, directory):
@@ -134,15 +134,6 @@ def shown(figures):
         elif isinstance(value, int):
             parts.append(f"{value:,} {name.replace('_', ' ')}")
     return ", ".join(parts)
-
-
-def write_glue_table(directory, figures):
-    """Prints GLUE's table and writes it to table.txt."""
-    lines = glue.glue_table({name: found["splits"] for name, found in figures.items()})
-    if is_chief():
-        (directory / "table.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    for line in lines:
-        say(f"  {line}")
 
 
 def draw(figures, directory):

@@ -22,7 +22,8 @@ PARTS = (
 
 
 def find_task(config, data):
-    """The task that the configuration names. Raises ValueError if there is no such task."""
+    """The task that the configuration names, with its options. Raises ValueError if there is no such task, or if it
+    lacks a part."""
     if config.task in own_data.KINDS:
         columns = (config.text_column, config.pair_column, config.label_column)
         task = own_data.own_task(config.task, data, *columns)
@@ -36,11 +37,6 @@ def find_task(config, data):
             f"There is no task {config.task!r}: give one of {', '.join(known)}, or the path of a .py file."
             + did_you_mean(config.task, known)
         )
-    return with_options(task, config)
-
-
-def with_options(task, config):
-    """The task with the options of the configuration. Raises ValueError if the task lacks a part."""
     missing = [part for part in PARTS if not hasattr(task, part)]
     if missing:
         raise ValueError(

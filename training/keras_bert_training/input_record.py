@@ -21,12 +21,18 @@ def check_input(directory, pieces):
 
     Raises: ValueError naming the files that were added, removed or changed.
     """
-    files = _described(pieces)
+    files = {}
+    for piece in pieces:
+        for name, path in piece.files:
+            status = pathlib.Path(path).stat()
+            files[name] = {"bytes": status.st_size, "modified": status.st_mtime_ns, "piece": piece.number}
     record = pathlib.Path(directory) / "input.json"
     if not record.is_file():
         return files
     earlier = json.loads(record.read_text(encoding="utf-8"))["files"]
-    sums = {**{name: file.get("sha256") for name, file in earlier.items()}, **_sums_of_pieces(directory)}
+    sums = {name: file.get("sha256") for name, file in earlier.items()}
+    for path in (pathlib.Path(directory) / "work").glob("piece-*.json"):
+        sums |= json.loads(path.read_text(encoding="utf-8")).get("files", {})
     paths = {name: path for piece in pieces for name, path in piece.files}
     both = [name for name in files if name in earlier]
     changes = {
@@ -51,27 +57,11 @@ def write_input(directory, files, records=()):
     write_json(pathlib.Path(directory) / "input.json", {"files": known})
 
 
-def _described(pieces):
-    files = {}
-    for piece in pieces:
-        for name, path in piece.files:
-            status = pathlib.Path(path).stat()
-            files[name] = {"bytes": status.st_size, "modified": status.st_mtime_ns, "piece": piece.number}
-    return files
-
-
 def _has_changed(earlier, now, sha256, path):
     if earlier["bytes"] != now["bytes"]:
         return True
     # A copy has another time but the same text. A file that no piece has read yet has no checksum, and may change.
     return earlier["modified"] != now["modified"] and sha256 is not None and file_sha256(path) != sha256
-
-
-def _sums_of_pieces(directory):
-    sums = {}
-    for path in (pathlib.Path(directory) / "work").glob("piece-*.json"):
-        sums |= json.loads(path.read_text(encoding="utf-8")).get("files", {})
-    return sums
 
 
 def _named(changes):

@@ -28,8 +28,11 @@ def locked(directory):
     missing = [place for place in (directory, *directory.parents) if not place.exists()]
     with failing_together():
         if is_chief() and (lock := take(directory / LOCK)) is None:
+            holder = ""
+            with contextlib.suppress(OSError):
+                holder = (directory / LOCK).read_text(encoding="utf-8").replace("\n", " ").strip()
             raise ValueError(
-                f"{directory} is in use by {holder_of(directory / LOCK)}: wait until it has ended, end it, or name "
+                f"{directory} is in use by {holder or 'another process'}: wait until it has ended, end it, or name "
                 "another output."
             )
     try:
@@ -57,10 +60,3 @@ def take(path):
         with contextlib.suppress(OSError):  # Windows lets nobody write to a locked file
             path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
     return lock
-
-
-def holder_of(path):
-    """The process that has the lock of a file, in words."""
-    with contextlib.suppress(OSError):
-        return path.read_text(encoding="utf-8").replace("\n", " ").strip() or "another process"
-    return "another process"

@@ -91,10 +91,6 @@ def vocabulary_in(kind, directory):
     return found.from_pretrained(directory)
 
 
-def _learn_wordpiece(texts, vocabulary_size, lowercase):
-    return WordPieceTokenizer(learn_vocabulary(texts, vocabulary_size, lowercase=lowercase), lowercase=lowercase)
-
-
 def _learn_byte_pairs(texts, vocabulary_size, lowercase):
     # The first word of a text gets the same ids as anywhere else: a small corpus would not teach others.
     return BytePairTokenizer(*learn_byte_pairs(texts, vocabulary_size), add_prefix_space=True)
@@ -117,15 +113,15 @@ def _learn_xlnet_sentence_pieces(texts, vocabulary_size, lowercase):
     return XLNetTokenizer(model, lowercase)
 
 
-def _learn_bigbird_sentence_pieces(texts, vocabulary_size, lowercase):
-    return BigBirdTokenizer(learn_sentence_pieces(texts, vocabulary_size, not_learned=BIGBIRD))
-
-
 LEARNERS = {
-    "wordpiece": _learn_wordpiece,
+    "wordpiece": lambda texts, size, lowercase: WordPieceTokenizer(
+        learn_vocabulary(texts, size, lowercase=lowercase), lowercase=lowercase
+    ),
     "byte_pair": _learn_byte_pairs,
     "modernbert_byte_pair": _learn_modernbert_byte_pairs,
     "sentence_piece": _learn_sentence_pieces,
     "xlnet_sentence_piece": _learn_xlnet_sentence_pieces,
-    "bigbird_sentence_piece": _learn_bigbird_sentence_pieces,
+    "bigbird_sentence_piece": lambda texts, size, lowercase: BigBirdTokenizer(
+        learn_sentence_pieces(texts, size, not_learned=BIGBIRD)
+    ),
 }

@@ -59,7 +59,10 @@ def run(config):
     encoder = made / "pretrain" / "encoder"
 
     say(f"6.   Filling in masks in sentences it has never seen ({minutes_since(start)})")
-    fill_held_out_sentences(encoder, data)
+    model = MaskedLM.from_pretrained(encoder)
+    for text, word in masked_sentences(data, model.tokenizer, count=5):
+        say(f"     the word was: {word}")
+        fill_mask.fill_and_print(model, text, top_k=5)
 
     # For a corpus with a single source there is nothing to classify.
     kind, trained, texts = MaskedLM, encoder, ["The [MASK] is here.", "It is [MASK] of them."]
@@ -105,14 +108,6 @@ def program():
     """`keras-bert`, with the folder of the running Python if lines could not be copied without it."""
     folder = os.path.relpath(os.path.dirname(sys.executable)) + os.sep if sys.prefix.startswith(os.getcwd()) else ""
     return f"{folder}keras-bert"
-
-
-def fill_held_out_sentences(encoder, data, count=5):
-    """Prints guesses for one masked word in each of some held-out sentences, with the word itself."""
-    model = MaskedLM.from_pretrained(encoder)
-    for text, word in masked_sentences(data, model.tokenizer, count):
-        say(f"     the word was: {word}")
-        fill_mask.fill_and_print(model, text, top_k=5)
 
 
 def masked_sentences(data, tokenizer, count):

@@ -25,21 +25,20 @@ def entity_scores(labels, predicted):
     if not are_entities(found):
         raise ValueError(f"The label {min(found - {'O'})!r} has no prefix like B- or I-: use word_scores.")
     labels, predicted = ([[as_iobes(label) for label in row] for row in rows] for rows in (labels, predicted))
+    report = {"micro avg": dict.fromkeys(["precision", "recall", "f1-score", "support"], 0)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the figures show it if a type is never labelled
-        report = (
-            seqeval.metrics.classification_report(labels, predicted, output_dict=True, zero_division=0)
-            if found - {"O"}
-            else {}
-        )
-    named = {"precision": "precision", "recall": "recall", "f1": "f1-score"}
-    nothing = dict.fromkeys(["precision", "recall", "f1-score", "support"], 0)
-
-    def figures_of(row):
-        return {**{ours: float(row[theirs]) for ours, theirs in named.items()}, "entities": int(row["support"])}
-
-    by_type = {name: figures_of(row) for name, row in report.items() if name not in AVERAGES}
-    return {**figures_of(report.get("micro avg", nothing)), "sentences": len(labels), "by_type": by_type}
+        if found - {"O"}:
+            report = seqeval.metrics.classification_report(labels, predicted, output_dict=True, zero_division=0)
+    figures = {
+        name: {
+            **{"precision": float(row["precision"]), "recall": float(row["recall"]), "f1": float(row["f1-score"])},
+            "entities": int(row["support"]),
+        }
+        for name, row in report.items()
+    }
+    by_type = {name: row for name, row in figures.items() if name not in AVERAGES}
+    return {**figures["micro avg"], "sentences": len(labels), "by_type": by_type}
 
 
 def word_scores(labels, predicted):

@@ -54,7 +54,6 @@ class TextClassification(Task):
         return names
 
     def build(self, encoder, tokenizer, class_names, sequence_length):
-        """The model: a classifier over the encoder."""
         return TextClassifier(
             *(encoder, len(class_names)),
             tokenizer=tokenizer,

@@ -325,7 +325,9 @@ def _merge(path, sources, config):
             is_hidden = name in shapes and not _is_of_a_task(stored, family)
             if name not in redundant and not is_hidden:
                 shapes[name], kinds[name], readers[name] = shape, source.kinds[stored], (source.read, stored)
-    own, *others = next(names for path, names, _ in table(config) if path == "masked_lm_head/output_bias")
+    # Of the heads alone: nobody has compared yet how many blocks a configuration asks for with those that are there.
+    heads = family.rows_of_heads(config)
+    own, *others = next(names for path, names, _ in heads if path == "masked_lm_head/output_bias")
     for name in others:  # which transformers 4 leaves out
         if own in shapes and name not in shapes:
             shapes[name], kinds[name], readers[name] = shapes[own], kinds[own], readers[own]

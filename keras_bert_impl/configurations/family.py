@@ -150,10 +150,12 @@ class Family(typing.NamedTuple):
         """The rows of every weight that an encoder of this configuration and its heads can have."""
         of_block = self.block_rows(config) if callable(self.block_rows) else self.block_rows
         blocks = in_blocks(of_block, self.block_numbers(config), "block_{}/", self.block)
-        heads = self.head_rows if config.tie_word_embeddings else self._untied_head_rows()
-        return [*self.embedding_rows, *blocks, *heads]
+        return [*self.embedding_rows, *blocks, *self.rows_of_heads(config)]
 
-    def _untied_head_rows(self):
+    def rows_of_heads(self, config):
+        """`head_rows`, with those of a table of words that is not tied."""
+        if config.tie_word_embeddings:
+            return self.head_rows
         table, *bias = self.decoder
         # Of two biases, transformers 5 adds the decoder's; in those of version 4 both are one.
         of_bias = Transform(lambda theirs: theirs[-1], lambda ours: [ours] * (1 + len(bias)))

@@ -74,7 +74,7 @@ def _with_words(checkpoint, new_words):
     # An embedding may have more rows than words: new words follow the last row, unused entries fill the gap.
     gap = [f"[unused-row-{row}]" for row in range(len(vocabulary), checkpoint.config.vocabulary_size)]
     words = [*vocabulary, *gap, *new_words]
-    tokenizer = type(old)(words, old.lowercase)
+    tokenizer = type(old)(words, old.lowercase, old.added_tokens)
     for word in new_words:
         pieces = tokenizer.encode(word, add_special_tokens=False).tokens
         if pieces != [word]:

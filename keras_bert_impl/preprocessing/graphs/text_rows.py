@@ -21,6 +21,12 @@ UNKNOWN = -2  # of no class
 def graph_of(tokenizer, offsets):
     """The module that cuts texts into the tokenizer's pieces, with `offsets` also where each piece stands."""
     if isinstance(tokenizer, WordPieceTokenizer):
+        if tokenizer.added_tokens:
+            raise ValueError(
+                f"A TensorFlow graph does not find added tokens, such as {next(iter(tokenizer.added_tokens))!r}, and "
+                "would give other ids: pass texts as a list or an array instead of a tf.data.Dataset, and export to "
+                "another format than a SavedModel of strings."
+            )
         return WordPiece(tokenizer, offsets)
     if isinstance(tokenizer, MmBertTokenizer):
         return CharacterPairs(tokenizer)

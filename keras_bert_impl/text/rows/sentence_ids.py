@@ -14,7 +14,7 @@ def sentence_ids(tokenizer):
 
     That of a WordPieceTokenizer remembers words, see `word_cache`.
     """
-    if isinstance(tokenizer, WordPieceTokenizer):
+    if isinstance(tokenizer, WordPieceTokenizer) and not tokenizer.added_tokens:  # which may be parts of words
         return WordCache(tokenizer)
     return functools.partial(ids_of_tokenizer, tokenizer)
 

@@ -1,17 +1,35 @@
 """Refuses a directory whose files say that its tokenizer gives other ids than the tokenizer here that read it."""
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.json_files import read_json_if_there
 from keras_bert_impl.text.tokenizers.tokenizer import Tokenizer
-from keras_bert_impl.text.tokenizers.tokenizer_json_reader import WAY_OUT, added_tokens
 
 # Classes of transformers for any tokenizer.json, whose steps are checked.
 ANY_CLASS = ("PreTrainedTokenizer", "TokenizersBackend")
+SETTINGS = ("single_word", "lstrip", "rstrip", "normalized", "special")  # of an added token
+LISTS = ("additional_special_tokens", "extra_special_tokens")
+
+
+def added_tokens_in(directory: Path, control: Sequence[str]) -> dict[str, dict[str, bool]]:
+    """The settings of the added tokens of a directory but the control tokens, in the order of their ids."""
+    files = _files(directory)
+    listed = [token for content, _ in files.values() for key in LISTS for token in _listed(content, key)]
+    special = set(map(_text, listed))
+    # A list names no ids: a token of it that no file has an id for follows behind all others.
+    with_ids = [(math.inf, token) for token in listed]
+    with_ids += [(int(index), token) for _, added in files.values() for index, token in added.items()]
+    found = {}
+    for index, token in with_ids:
+        settings = token if isinstance(token, dict) else {"special": _text(token) in special}
+        found[_text(token)] = index, {name: bool(settings[name]) for name in SETTINGS if name in settings}
+    in_order = sorted(found, key=lambda token: found[token][0])
+    return {token: found[token][1] for token in in_order if token not in control}
 
 
 def check_directory(tokenizer: Tokenizer, directory: str | Path) -> None:
@@ -31,13 +49,7 @@ def _problems(tokenizer: Tokenizer, directory: Path) -> Iterator[str]:
     if config.get("tokenizer_class") is None:
         path = directory / "config.json"
         yield from _problems_of_class(tokenizer, path, read_json_if_there(path).get("tokenizer_class"))
-    files = {"tokenizer_config.json": (config, config.get("added_tokens_decoder") or {})}
-    if "added_tokens_decoder" not in config:  # which stands for both of these files
-        files["special_tokens_map.json"] = read_json_if_there(directory / "special_tokens_map.json"), {}
-        added = read_json_if_there(directory / "added_tokens.json")
-        files["added_tokens.json"] = {}, {index: token for token, index in added.items()}
-    files["tokenizer.json"] = {}, {index: token for token, index in added_tokens(steps).items()}
-    for name, (content, added) in files.items():
+    for name, (content, added) in _files(directory).items():
         yield from _problems_of_tokens(tokenizer, directory / name, content, added)
     if steps and not _has_rows(tokenizer, steps.get("post_processor")):
         yield (
@@ -47,6 +59,19 @@ def _problems(tokenizer: Tokenizer, directory: Path) -> Iterator[str]:
     side = config.get("truncation_side") or (steps.get("truncation") or {}).get("direction")
     if str(side).lower() == "left":  # transformers asks tokenizer.json last
         yield f"{directory}: the side of truncation is {side!r}, but here too long texts lose their ends."
+
+
+def _files(directory):
+    """What each file says of control tokens, and its added tokens by id; the last is what transformers follows."""
+    config = read_json_if_there(directory / "tokenizer_config.json")
+    files = {"tokenizer_config.json": (config, config.get("added_tokens_decoder") or {})}
+    if "added_tokens_decoder" not in config:  # which stands for both of these files
+        files["special_tokens_map.json"] = read_json_if_there(directory / "special_tokens_map.json"), {}
+        added = read_json_if_there(directory / "added_tokens.json")
+        files["added_tokens.json"] = {}, {index: token for token, index in added.items()}
+    steps = read_json_if_there(directory / "tokenizer.json")
+    files["tokenizer.json"] = {}, {token["id"]: token for token in steps.get("added_tokens") or []}
+    return files
 
 
 def _problems_of_class(tokenizer, path, name):
@@ -61,7 +86,7 @@ def _problems_of_class(tokenizer, path, name):
 def _problems_of_tokens(tokenizer, path, config, added):
     """What differs in the control tokens and added tokens of a file; `added` are tokens by id."""
     names = tokenizer.control_tokens
-    words = [token for key in ("additional_special_tokens", "extra_special_tokens") for token in _listed(config, key)]
+    words = [token for key in LISTS for token in _listed(config, key)]
     for key, token in config.items():
         if not key.endswith("_token") or not isinstance(token, str | dict):  # such as add_bos_token: false
             continue
@@ -70,7 +95,8 @@ def _problems_of_tokens(tokenizer, path, config, added):
         words.append(token)
     for index, token in added.items():
         words.append(token)
-        if _text(token) in names.values() and int(index) != tokenizer.token_to_id(_text(token)):
+        is_whole = _text(token) in (*names.values(), *(tokenizer.added_tokens or ()))
+        if is_whole and int(index) != tokenizer.token_to_id(_text(token)):
             own = tokenizer.token_to_id(_text(token))
             yield f"{path}: {_text(token)} has the id {index}, but {own} in the vocabulary."
     known = {*names.values(), *(tokenizer.added_tokens or ()), *tokenizer.listed_tokens}
@@ -79,7 +105,7 @@ def _problems_of_tokens(tokenizer, path, config, added):
         yield (
             f"{path}: {len(words)} added tokens, such as {', '.join(words[:4])}, are matched in the text as a whole. "
             f"{type(tokenizer).__name__} would cut them to pieces and give other ids. Remove them from the file if no "
-            f"text holds them. {WAY_OUT if 'wordpiece' in tokenizer.kind else ''}".rstrip()
+            "text holds them."
         )
 
 

@@ -12,11 +12,6 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 MODEL = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##"}
 NORMALIZER = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
 PRE_TOKENIZER = {"type": "BertPreTokenizer"}
-WAY_OUT = (
-    "To use them, give each a word of letters as its name: pass tokenizer=WordPieceTokenizer(tokens) to "
-    "from_pretrained, the tokens in the order of their ids with these words in the places of the added ones, and write "
-    "the words, between spaces, in the texts."
-)
 
 
 class VocabularyFiles:

@@ -1,17 +1,18 @@
 """Turns text into WordPiece ids and character offsets, without TensorFlow."""
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from tokenizers import AddedToken, Encoding, decoders, models
+from tokenizers import AddedToken, Encoding, decoders, models, normalizers
 from tokenizers import Tokenizer as Pipeline
 
-from keras_bert_impl.json_files import read_json_if_there
+from keras_bert_impl.json_files import read_json, read_json_if_there
 from keras_bert_impl.text.tokenizers import google_pipeline
 from keras_bert_impl.text.tokenizers.cutting_tokenizer import CuttingTokenizer
-from keras_bert_impl.text.tokenizers.directory_checks import check_directory
+from keras_bert_impl.text.tokenizers.directory_checks import SETTINGS, added_tokens_in, check_directory
 from keras_bert_impl.text.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
 from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
 from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed, check_step, read_wordpiece
@@ -21,6 +22,9 @@ from keras_bert_impl.text.tokenizers.vocabulary import (
     read_vocabulary,
     write_vocabulary,
 )
+
+# Between Chinese characters and added tokens there are the spaces that Google's cleaning puts around the former.
+SPACED = normalizers.BertNormalizer(clean_text=False, handle_chinese_chars=True, strip_accents=False, lowercase=False)
 
 
 class WordPieceTokenizer(CuttingTokenizer):
@@ -36,6 +40,8 @@ class WordPieceTokenizer(CuttingTokenizer):
     Args:
         vocabulary: path of a vocab.txt, or the tokens in order of their ids.
         lowercase: True for uncased vocabularies. Google's name for it is do_lower_case.
+        added_tokens: tokens that are whole wherever they are in a text, each with the settings of an `AddedToken` of
+            the `tokenizers` library: {"[E1]": {"special": True}}. Those that the vocabulary lacks follow behind it.
 
     Raises: FileNotFoundError; ValueError if one of [PAD] [UNK] [CLS] [SEP] [MASK] is missing.
 
@@ -56,16 +62,30 @@ class WordPieceTokenizer(CuttingTokenizer):
     template = BERT_ROWS
     mask_texts = ("[MASK]",)
 
-    def __init__(self, vocabulary: str | Path | Sequence[str], lowercase: bool = True):
+    def __init__(
+        self,
+        vocabulary: str | Path | Sequence[str],
+        lowercase: bool = True,
+        added_tokens: Mapping[str, Mapping[str, bool]] | None = None,
+    ):
         is_path = isinstance(vocabulary, str | Path)
-        self.vocabulary = read_vocabulary(vocabulary) if is_path else list(vocabulary)
+        words = read_vocabulary(vocabulary) if is_path else list(vocabulary)
+        self.added_tokens = {
+            token: {name: getattr(AddedToken(token, **settings), name) for name in SETTINGS}
+            for token, settings in (added_tokens or {}).items()
+        }
+        in_model, self._size = set(words), len(words)
+        self.vocabulary = [*words, *(token for token in self.added_tokens if token not in in_model)]
         self.lowercase = lowercase
         ids = self._ids_of(self.names, str(vocabulary) if is_path else "vocabulary")
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
-        self._model = models.WordPiece(self._ids, unk_token="[UNK]", max_input_chars_per_word=MAX_CHARACTERS_PER_WORD)
+        words = dict(itertools.islice(self._ids.items(), self._size))
+        self._model = models.WordPiece(words, unk_token="[UNK]", max_input_chars_per_word=MAX_CHARACTERS_PER_WORD)
         plain = google_pipeline.plain_normalizer(self.lowercase), google_pipeline.plain_pre_tokenizer()
         exact = google_pipeline.exact_normalizer(self.lowercase), google_pipeline.exact_pre_tokenizer()
-        self._plain, self._exact = self._pipeline(*plain), self._pipeline(*exact)
+        # An added token may become ASCII when it is normalized, as "é" does.
+        self._plain = self._pipeline(*(exact if self.added_tokens else plain))
+        self._exact = self._pipeline(*exact)
 
     def pipeline(self, masks: bool = False) -> Pipeline:
         """The tokenizer of the `tokenizers` library in steps that a file can hold; see
@@ -79,13 +99,15 @@ class WordPieceTokenizer(CuttingTokenizer):
     def _pipeline(self, normalizer, pre_tokenizer) -> Pipeline:
         # The control tokens are not "added" to the pipeline: the library would find added tokens in the text.
         pipeline = Pipeline(self._model)
-        pipeline.normalizer = normalizer
+        pipeline.normalizer = normalizers.Sequence([normalizer, SPACED]) if self.added_tokens else normalizer
         pipeline.pre_tokenizer = pre_tokenizer
         pipeline.post_processor = self.row_processor
+        pipeline.add_tokens([AddedToken(token, **settings) for token, settings in self.added_tokens.items()])
         return pipeline
 
     def get_config(self) -> dict:
-        return {"vocabulary": self.vocabulary, "lowercase": self.lowercase}
+        added = {"added_tokens": self.added_tokens} if self.added_tokens else {}
+        return {"vocabulary": self.vocabulary[: self._size], "lowercase": self.lowercase, **added}
 
     def encode(self, text: str, pair: str | None = None, add_special_tokens: bool = True) -> Encoding:
         """`text`, or `text` and `pair`, as one sequence: [CLS] text [SEP], [CLS] text [SEP] pair [SEP].
@@ -132,7 +154,7 @@ class WordPieceTokenizer(CuttingTokenizer):
     @property
     def is_continuation(self) -> list[bool]:
         """Whether each token of the vocabulary goes on with the word before it."""
-        return [token.startswith("##") for token in self.vocabulary]
+        return [token.startswith("##") and token not in self.added_tokens for token in self.vocabulary]
 
     def piece_text(self, index: int) -> str:
         """The vocabulary entry of an id, which reads well as it is."""
@@ -162,8 +184,8 @@ class WordPieceTokenizer(CuttingTokenizer):
 
         Raises: FileNotFoundError; ValueError as in the constructor, if vocab.txt, tokenizer.json and
             tokenizer_config.json disagree, or if the checkpoint keeps accents while lower-casing or strips them without
-            it, does not split CJK characters, or has other steps, control tokens or added tokens that Google's
-            algorithm does not have.
+            it, does not split CJK characters, or has other steps or control tokens that Google's algorithm does not
+            have.
         """
         directory = Path(directory)
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
@@ -178,9 +200,13 @@ class WordPieceTokenizer(CuttingTokenizer):
         of_google = {"strip_accents": lowercase, "tokenize_chinese_chars": True, "word_tokenizer_type": "basic"}
         given = {name: value for name, value in config.items() if value is not None}
         check_step(config_path, f"tokenizer with lowercase {lowercase}", given, of_google)
-        found = cls(vocabulary, lowercase)
+        added = added_tokens_in(directory, cls.names)
+        if vocabulary is in_steps:
+            in_model = read_json(steps_path)["model"]["vocab"]
+            vocabulary = [token for token in vocabulary if token not in added or token in in_model]
+        found = cls(vocabulary, lowercase, added)
         check_directory(found, directory)
-        agreed(directory, "tokens", path.name, in_steps, vocabulary)
+        agreed(directory, "tokens", path.name, in_steps, found.vocabulary)
         return found
 
     @classmethod
@@ -198,8 +224,10 @@ class WordPieceTokenizer(CuttingTokenizer):
     def write_vocabulary_files(self, directory: Path) -> dict:
         """Writes vocab.txt, and returns the content of tokenizer_config.json, which
         Hugging Face's BertTokenizerFast opens."""
-        write_vocabulary(directory / "vocab.txt", self.vocabulary)
+        write_vocabulary(directory / "vocab.txt", self.vocabulary[: self._size])
+        added = {str(self._ids[token]): {"content": token, **settings} for token, settings in self.added_tokens.items()}
         return {
+            **({"added_tokens_decoder": added} if added else {}),
             "tokenizer_class": self.published_class,
             "do_lower_case": self.lowercase,
             "strip_accents": None,

@@ -13,6 +13,7 @@ from made_tokenizers import SENTENCES
 from memory_of_graphs import check_memory
 from tiers import full_but, on
 
+from keras_bert_impl.preprocessing.graphs.text_rows import graph_of
 from keras_bert_impl.preprocessing.graphs.wordpiece import WordPiece, _fast_row, _replacements
 from keras_bert_impl.text.tokenizers import WordPieceTokenizer, google_characters
 
@@ -33,6 +34,11 @@ def test_hostile_texts_and_code_points_give_googles_ids(step, lowercase):
     wordpiece = WordPiece(tokenizer)
     for start in range(0, len(texts), 50_000):
         assert wordpiece(texts[start : start + 50_000]).to_list() == expected[start : start + 50_000]
+
+
+def test_a_graph_of_added_tokens_is_refused():
+    with pytest.raises(ValueError, match=r"does not find added tokens, such as '\[E1\]'"):
+        graph_of(WordPieceTokenizer(WORDS, added_tokens={"[E1]": {}}), offsets=False)
 
 
 @pytest.mark.parametrize("lowercase", full_but([True, False], True))

@@ -1,6 +1,7 @@
 """A directory whose tokenizer in transformers gives other ids is refused by name; one that is opened gives the same."""
 
 import json
+import random
 
 import pytest
 from made_tokenizers import (
@@ -12,9 +13,13 @@ from made_tokenizers import (
     xlnet_tokenizer,
 )
 from tiers import full_but, once
+from tokenizers import AddedToken
+from tokenizers import Tokenizer as Pipeline
 from transformers import AutoTokenizer
 
 from keras_bert_impl.text.tokenizers import BytePairTokenizer, WordPieceTokenizer, learn_vocabulary, open_tokenizer
+from keras_bert_impl.text.tokenizers.directory_checks import SETTINGS
+from keras_bert_impl.text.tokenizers.tokenizer_json_writer import write_portable_file
 
 pytestmark = once
 
@@ -60,15 +65,8 @@ def test_what_is_opened_gives_the_ids_of_transformers(tokenizer, tmp_path):
     assert [theirs(text)["input_ids"] for text in TEXTS] == [tokenizer.encode(text).ids for text in TEXTS]
 
 
-@pytest.mark.parametrize("key", ["additional_special_tokens", "extra_special_tokens"])
-def test_special_tokens_of_ones_own_are_refused(key, tokenizer, tmp_path):
-    tokenizer.save_pretrained(tmp_path)
-    change_json(tmp_path / "tokenizer_config.json", **{key: ["[E1]"]})
-    with pytest.raises(ValueError, match=r"tokenizer_config.json: 1 added tokens, such as \[E1\], are matched in the"):
-        open_tokenizer(tmp_path)
-
-
 @pytest.mark.parametrize("name", ["added_tokens.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("tokenizer", full_but([name for name in MADE if name != "wordpiece"], "albert"), indirect=True)
 def test_added_tokens_are_refused(name, tokenizer, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     size = tokenizer.vocabulary_size
@@ -76,9 +74,46 @@ def test_added_tokens_are_refused(name, tokenizer, tmp_path):
     if name == "added_tokens.json":
         change_json(tmp_path / name, **added)
     else:
-        change_json(tmp_path / name, added_tokens_decoder={str(at): {"content": token} for token, at in added.items()})
+        change_json(tmp_path / name, extra_special_tokens=list(added))
     with pytest.raises(ValueError, match=rf"{name}: 6 added tokens, such as \[E1\], \[E2\], \[E3\], \[E4\], are"):
         open_tokenizer(tmp_path)
+
+
+# The settings of added tokens, and what texts hold of them and beside them.
+ADDED = {"xy": {"single_word": True}, "<|i|>": {"lstrip": True, "normalized": False}, "Zürich": {}, "中文": {}, "é": {}}
+PARTS = (
+    "xy xycat <|i|> <|I|> Zürich zurich ZÜRICH 中文 中 [E1] [e1] /E1] é e\u0301 e the . \u00a0 \u2028 [SEP \t".split(
+        " "
+    )
+)
+
+
+@pytest.mark.parametrize("form", ["tokenizer.json", "tokenizer_config.json", "added_tokens.json"])
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_added_tokens_behind_a_vocabulary_of_words_have_the_ids_of_transformers(form, lowercase, tmp_path):
+    WordPieceTokenizer(learn_vocabulary(SENTENCES * 3, 150), lowercase).save_pretrained(tmp_path)
+    theirs, are_plain = AutoTokenizer.from_pretrained(tmp_path), form == "added_tokens.json"
+    size = len(theirs)
+    theirs.add_tokens([token if are_plain else AddedToken(token, **ADDED[token]) for token in ADDED])
+    theirs.add_tokens(["[E1]"], special_tokens=not are_plain)
+    added = {index: token for index, token in theirs.added_tokens_decoder.items() if index >= size}
+    if form == "tokenizer.json":
+        theirs.save_pretrained(tmp_path)
+        (tmp_path / "vocab.txt").unlink()
+    elif are_plain:
+        change_json(tmp_path / form, **{token.content: index for index, token in added.items()})
+    else:
+        added = {at: {name: getattr(token, name) for name in ("content", *SETTINGS)} for at, token in added.items()}
+        change_json(tmp_path / form, added_tokens_decoder=added)
+    tokenizer = open_tokenizer(tmp_path)
+    tokenizer.save_pretrained(tmp_path / "saved")
+    assert open_tokenizer(tmp_path / "saved") == tokenizer
+    write_portable_file(tokenizer, tmp_path / "portable.json", 64)
+    portable, chance = Pipeline.from_file(str(tmp_path / "portable.json")), random.Random(5)
+    for text in ("".join(chance.choices([*PARTS, " "], k=6)) for _ in range(500)):
+        found, expected = tokenizer.encode(text), theirs(text, return_offsets_mapping=True)
+        assert found.ids == portable.encode(text).ids == expected["input_ids"], text
+        assert found.offsets == expected["offset_mapping"], text
 
 
 def test_a_control_token_with_another_id_is_refused(tokenizer, tmp_path):

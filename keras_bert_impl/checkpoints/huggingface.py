@@ -176,7 +176,7 @@ def open_checkpoint(directory):
         found = content.get("model_type")
         raise ValueError(f"{path}: model_type is {found!r} for a {architecture}; known are {', '.join(known)}.")
     family = known[model_type]
-    config = family.config_class.from_huggingface(path)
+    config = family.config_class.from_content(path, content)
     source = open_source(directory, config)
     block = re.compile(re.escape(family.block).replace(r"\{\}", r"(\d+)"))
     blocks = {found.groups() for found in map(block.match, source.shapes) if found}

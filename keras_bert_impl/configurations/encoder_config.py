@@ -197,12 +197,16 @@ class EncoderConfig:
 
     @classmethod
     def from_huggingface(cls, path):
-        """Reads a Hugging Face `config.json` of this family's `model_type`.
+        """Reads a Hugging Face `config.json` of this family's `model_type`; errors as `from_content`."""
+        return cls.from_content(path, read_json(path))
+
+    @classmethod
+    def from_content(cls, path, found):
+        """The configuration in what the `config.json` at `path` holds.
 
         Raises: ValueError if the model is of another type, or uses a feature that this library does not support
             (relative positions, a decoder).
         """
-        found = read_json(path)
         kind, wanted = found.get("model_type", cls.model_type), {**cls.fixed_values, "model_type": cls.model_type}
         if kind in cls.other_model_types:
             wanted.pop("model_type")
@@ -211,7 +215,7 @@ class EncoderConfig:
         for key, value in wanted.items():
             if found.get(key, value) != value:
                 raise ValueError(f"{path}: {key} {found[key]!r} is not supported; expected {value!r}.")
-        return cls.from_json(path, HUGGINGFACE_ACTIVATIONS)
+        return cls.from_keys(path, found, HUGGINGFACE_ACTIVATIONS)
 
     def to_huggingface(self):
         """The dict of a Hugging Face `config.json`, without the keys that belong to a head."""
@@ -225,10 +229,9 @@ class EncoderConfig:
         }
 
     @classmethod
-    def from_json(cls, path, activations):
-        """Reads a JSON file with the keys of this family; `activations` maps its names of activations to ours."""
-        found = read_json(path)
-        found |= {key: value for key, value in cls.left_out.items() if found.get(key) is None}
+    def from_keys(cls, path, found, activations):
+        """From a dict with the keys of this family; `activations` maps its names of activations to ours."""
+        found = found | {key: value for key, value in cls.left_out.items() if found.get(key) is None}
         missing = [theirs for _, theirs in cls.huggingface_keys[:5] if theirs not in found]
         if missing:
             raise ValueError(f"{path} lacks {', '.join(missing)}: it is not the configuration of a {cls.family}.")

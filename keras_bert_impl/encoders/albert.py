@@ -34,21 +34,13 @@ class AlbertConfig(EncoderConfig):
     """
 
     vocabulary_size: int = 30000
-    hidden_size: int = 768
-    num_layers: int = 12
-    num_heads: int = 12
-    intermediate_size: int | None = None
-    embedding_size: int = 128
-    num_groups: int = 1
-    layers_per_group: int = 1
     activation: str = "gelu_tanh"
     hidden_dropout_rate: float = 0.0
     attention_dropout_rate: float = 0.0
-    max_length: int = 512
     num_segments: int = 2
-    initializer_range: float = 0.02
-    layer_norm_epsilon: float = 1e-12
-    pad_id: int = 0
+    embedding_size: int = 128
+    num_groups: int = 1
+    layers_per_group: int = 1
 
     model_type: typing.ClassVar = "albert"
     family: typing.ClassVar = "ALBERT"
@@ -76,10 +68,7 @@ class AlbertConfig(EncoderConfig):
         ("layers_per_group", "inner_group_num"),
         *BERT_KEYS[5:],
     )
-    activation_key: typing.ClassVar = "hidden_act"
     left_out: typing.ClassVar = {"hidden_act": "gelu_new"}
-    optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
-    fixed_values: typing.ClassVar = {"position_embedding_type": "absolute"}
     pair_tasks: typing.ClassVar = ("sentence_order",)
     # Version 2 has no dropout but this one (`classifier_dropout_prob` in config.json).
     classifier_dropout_rate: typing.ClassVar[float] = 0.1

@@ -78,8 +78,8 @@ class BertConfig(EncoderConfig):
             raise ValueError(f"direction {self.direction!r} is unknown; known are {', '.join(DIRECTIONS)}.")
 
     @classmethod
-    def from_huggingface(cls, path):
-        config, found = super().from_huggingface(path), read_json(path)
+    def from_content(cls, path, found):
+        config = super().from_content(path, found)
         if found.get("model_type") == RIGHT_TO_LEFT:
             return dataclasses.replace(config, direction="right_to_left")
         return dataclasses.replace(config, direction="left_to_right") if found.get("is_decoder") else config
@@ -91,7 +91,7 @@ class BertConfig(EncoderConfig):
     @classmethod
     def from_google(cls, path):
         """Reads google-research/bert's `bert_config.json`; its "gelu" is the tanh approximation."""
-        return cls.from_json(path, GOOGLE_ACTIVATIONS)
+        return cls.from_keys(path, read_json(path), GOOGLE_ACTIVATIONS)
 
     def to_google(self):
         """The dict of a `bert_config.json`. Raises ValueError for exact GELU, which Google's code does not have."""

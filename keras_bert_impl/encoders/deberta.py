@@ -22,7 +22,6 @@ from keras_bert_impl.configurations.family import (
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders import bert
 from keras_bert_impl.encoders.encoder import FamilyEncoder
-from keras_bert_impl.json_files import read_json
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.kernels.gather import exact_product
 from keras_bert_impl.kernels.gelu import activation_function
@@ -51,10 +50,9 @@ class DistanceConfig(EncoderConfig):
     distance_products: typing.ClassVar = TERMS - 1
 
     @classmethod
-    def from_huggingface(cls, path):
+    def from_content(cls, path, found):
         """As EncoderConfig. Raises: ValueError also for settings that no published DeBERTa of the version has, naming
         them."""
-        found = read_json(path)
         missing = [key for key in (*cls.architecture, *cls.needed_keys) if found.get(key) is None]
         if missing:
             raise ValueError(
@@ -72,7 +70,7 @@ class DistanceConfig(EncoderConfig):
         ):
             if found.get(key, expected) != expected:
                 raise ValueError(f"{path}: {key} {found[key]!r} is not supported; expected {expected}.")
-        config = super().from_huggingface(path)
+        config = super().from_content(path, found)
         reach = found.get("max_relative_positions") or -1
         return dataclasses.replace(config, max_distance=reach if reach > 0 else config.max_length)
 
@@ -146,12 +144,11 @@ class DebertaV2Config(DistanceConfig):
             )
 
     @classmethod
-    def from_huggingface(cls, path):
-        found = read_json(path)
+    def from_content(cls, path, found):
         convolution = found.get("conv_kernel_size") or 0
         if convolution and found.get("conv_act", "tanh") != "gelu":
             raise ValueError(f"{path}: conv_act {found.get('conv_act', 'tanh')!r} is not supported; expected 'gelu'.")
-        return dataclasses.replace(super().from_huggingface(path), convolution=convolution)
+        return dataclasses.replace(super().from_content(path, found), convolution=convolution)
 
     def to_huggingface(self):
         convolution = {"conv_kernel_size": self.convolution, "conv_act": "gelu"} if self.convolution else {}

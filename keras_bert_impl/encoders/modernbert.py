@@ -10,7 +10,6 @@ from keras_bert_impl.configurations.encoder_config import EncoderConfig
 from keras_bert_impl.configurations.family import COMMON_TASKS, SAME, TRANSPOSED, Family, dense_rows
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.encoder import FamilyEncoder
-from keras_bert_impl.json_files import read_json
 from keras_bert_impl.layers import PredictionHead, RotaryPositions
 
 # Of the names of sizes, those of Ettin (Weller et al. 2025, table 1) and mmBERT (Marone et al. 2025, table 2) are the
@@ -135,12 +134,12 @@ class ModernBertConfig(EncoderConfig):
         return [self.local_attention // 2 if layer % self.global_every else None for layer in range(self.num_layers)]
 
     @classmethod
-    def from_huggingface(cls, path):
+    def from_content(cls, path, found):
         """Also reads the keys that transformers 5 writes, `layer_types` and `rope_parameters`.
 
         Raises: ValueError also for other orders of layers and other kinds of rotary positions than the published ones.
         """
-        config, found = super().from_huggingface(path), read_json(path)
+        config = super().from_content(path, found)
         dropouts = {found.get(key, 0.0) for key in ("embedding_dropout", "mlp_dropout")}
         if len(dropouts) > 1:
             raise ValueError(f"{path}: embedding_dropout and mlp_dropout differ; here they are one rate.")

@@ -57,9 +57,9 @@ class RobertaConfig(EncoderConfig):
         return self.max_length + self.pad_id + 1
 
     @classmethod
-    def from_huggingface(cls, path):
-        found = super().from_huggingface(path)  # whose max_length is still the number of rows
-        return dataclasses.replace(found, max_length=found.max_length - found.pad_id - 1)
+    def from_content(cls, path, found):
+        config = super().from_content(path, found)  # whose max_length is still the number of rows
+        return dataclasses.replace(config, max_length=config.max_length - config.pad_id - 1)
 
     def to_huggingface(self):
         return {**super().to_huggingface(), "max_position_embeddings": self.num_positions}

@@ -20,7 +20,6 @@ from keras_bert_impl.configurations.family import (
 from keras_bert_impl.distribution import BY_COLUMNS
 from keras_bert_impl.encoders.deberta import at_distances
 from keras_bert_impl.encoders.encoder import FamilyEncoder
-from keras_bert_impl.json_files import read_json
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.kernels.biased_product import add_bias
 from keras_bert_impl.kernels.gather import exact_product
@@ -96,9 +95,9 @@ class XLNetConfig(EncoderConfig):
         return super().from_dict({name: fields[name] for name in set(fields) - {"memory_length", "reused_length"}})
 
     @classmethod
-    def from_huggingface(cls, path):
+    def from_content(cls, path, found):
         """As EncoderConfig. Raises: ValueError also for heads of another width than d_model / n_head."""
-        config, found = super().from_huggingface(path), read_json(path)
+        config = super().from_content(path, found)
         width = config.hidden_size // config.num_heads
         if (found.get("d_head") or width) != width:
             raise ValueError(

@@ -1,6 +1,8 @@
 """JSON files, read as input that may be untrusted; and text files, written completely or not at all."""
 
 import contextlib
+import contextvars
+import functools
 import json
 import os
 import pathlib
@@ -9,8 +11,35 @@ from keras_bert_impl.process_group import is_chief
 
 # No model configuration is larger: a damaged or hostile file is refused before anything of its size is allocated.
 LARGEST_JSON = 2**26
+_kept = contextvars.ContextVar("kept", default=None)
 
 
+@contextlib.contextmanager
+def reading_once(kept):
+    """Within this context, what functions that are `read_once` return is kept in the dict `kept`, whatever asks."""
+    token = _kept.set(kept)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+def read_once(read):
+    """`read`, a function of a path, whose result must not be changed: within `reading_once` it reads a file once."""
+
+    @functools.wraps(read)
+    def read_or_kept(path, **options):
+        kept, key = _kept.get(), (read, str(path))
+        if kept is None:
+            return read(path, **options)
+        if key not in kept:
+            kept[key] = read(path, **options)
+        return kept[key]
+
+    return read_or_kept
+
+
+@read_once
 def read_json(path, largest=LARGEST_JSON):
     """Reads the object in a JSON file, which may be untrusted. Raises ValueError that names the file."""
     path = pathlib.Path(path)

@@ -9,6 +9,7 @@ from keras_bert_impl.checkpoints.model_card import CardFacts, Figure, facts_of
 from keras_bert_impl.checkpoints.publishing import push_to_hub, write_card
 from keras_bert_impl.checkpoints.tensor_tables import Checkpoint, load
 from keras_bert_impl.configurations.known_families import build_encoder, family_of
+from keras_bert_impl.json_files import reading_once
 
 __all__ = [
     "CardFacts",
@@ -41,19 +42,24 @@ def open_checkpoint(path):
     """
     if isinstance(path, Checkpoint):
         return path
-    checkpoint, check_unchanged = open_unchanged(local_directory(path), _open)
+    contents = {}
+
+    def open_files(directory):
+        contents.clear()  # of files that a save has replaced meanwhile
+        with reading_once(contents):
+            return format_of(directory).open_checkpoint(directory)
+
+    checkpoint, check_unchanged = open_unchanged(local_directory(path), open_files)
 
     def read_tokenizer():
         try:
-            return checkpoint.read_tokenizer()
+            with reading_once(contents):
+                return checkpoint.read_tokenizer()
         finally:
+            contents.clear()  # a tokenizer.json can have a million entries
             check_unchanged()  # after an error, too, since a replaced file would explain it
 
     return checkpoint._replace(read_tokenizer=read_tokenizer)
-
-
-def _open(directory):
-    return format_of(directory).open_checkpoint(directory)
 
 
 def encoder_from_pretrained(path, report=False, encoder_class=None, **arguments):

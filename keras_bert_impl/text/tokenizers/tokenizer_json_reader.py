@@ -3,7 +3,7 @@
 import functools
 from pathlib import Path
 
-from keras_bert_impl.json_files import read_json
+from keras_bert_impl.json_files import read_json, read_json_if_there, read_once
 
 # [PAD] comes first because padding is zeros. Google's vocabularies have the others at ids 100 to 103.
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -29,7 +29,7 @@ class VocabularyFiles:
     @functools.cached_property
     def _steps(self):
         """The content of tokenizer.json, of which `model` is a dict."""
-        content = read_json(self.directory / "tokenizer.json") if "tokenizer.json" in self else {}
+        content = read_json_if_there(self.directory / "tokenizer.json")
         return content if isinstance(content.get("model"), dict) else {**content, "model": {}}
 
     @property
@@ -52,12 +52,21 @@ class VocabularyFiles:
     @functools.cached_property
     def lines(self) -> set[str]:
         """The lines of vocab.txt, which must exist."""
-        return set((self.directory / "vocab.txt").read_text(encoding="utf-8").split("\n"))
+        return set(read_lines(self.directory / "vocab.txt"))
 
     @functools.cached_property
     def words(self) -> set[str]:
         """The tokens of vocab.json, which must exist."""
         return set(read_json(self.directory / "vocab.json"))
+
+
+@read_once
+def read_lines(path: Path) -> list[str]:
+    """The tokens of a vocab.txt, each in a line of its own."""
+    # Split at line ends only: str.splitlines() would split at U+2028, which may be a token.
+    lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
+    # Spaces at their ends are none of the tokens; a line of spaces is a token, though.
+    return [line.rstrip(" \t") or line for line in lines]
 
 
 def read_tokens(path: Path) -> list[str]:
@@ -74,6 +83,7 @@ def read_tokens(path: Path) -> list[str]:
 def tokens_by_id(path: Path, ids: object, content: dict) -> list[str]:
     """The tokens of `model.vocab` and of `added_tokens` of a tokenizer.json in the order of their ids; errors as
     `read_tokens`."""
+    ids = dict(ids)  # what is read once must not be changed
     # Control tokens may be listed in added_tokens only; model.vocab then has gaps at their ids.
     for token, index in added_tokens(content).items():
         if ids.setdefault(token, index) != index:

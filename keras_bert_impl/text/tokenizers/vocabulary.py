@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, models, trainers
 
 from keras_bert_impl.json_files import written_whole
 from keras_bert_impl.text.tokenizers import google_characters, google_pipeline
-from keras_bert_impl.text.tokenizers.tokenizer_json_reader import SPECIAL_TOKENS, read_tokens
+from keras_bert_impl.text.tokenizers.tokenizer_json_reader import SPECIAL_TOKENS, read_lines, read_tokens
 
 # Words with a character outside the alphabet become [UNK]. It holds the most frequent characters: 1,000, as many as
 # Google's uncased vocabulary (997), and as many more as are needed to cover this share of the text: thousands
@@ -28,10 +28,7 @@ def read_vocabulary(path: str | Path) -> list[str]:
     path = Path(path)
     if path.suffix == ".json":
         return read_tokens(path)
-    # Split at line ends only: str.splitlines() would split at U+2028, which may be a token.
-    lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
-    # Spaces at their ends are none of the tokens; a line of spaces is a token, though.
-    return [line.rstrip(" \t") or line for line in lines]
+    return list(read_lines(path))
 
 
 def write_vocabulary(path: str | Path, tokens: Sequence[str]) -> None:

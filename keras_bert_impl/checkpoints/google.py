@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from keras_bert_impl.checkpoints import completeness, huggingface, tensor_tables
 from keras_bert_impl.checkpoints.atomic_directory import replaced_together
-from keras_bert_impl.configurations.family import FUSED, SAME, TRANSPOSED, in_blocks
+from keras_bert_impl.configurations.family import FUSED, SAME, TRANSPOSED, in_blocks, layer_rows
 from keras_bert_impl.configurations.known_families import families_by_model_type
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.text.tokenizers import WordPieceTokenizer
@@ -24,34 +24,26 @@ QUERY_KEY_VALUE = ("query", "key", "value")
 OPTIMIZER_SUFFIXES = ("/adam_m", "/adam_v", "/lamb_m", "/lamb_v")
 
 # Google stores dense kernels as (in, out), as Keras does, but those that are TRANSPOSED here as (out, in).
+DENSE, NORM = (("kernel", "kernel"), ("bias", "bias")), (("gamma", "gamma"), ("beta", "beta"))
 EMBEDDING_ROWS = (
     ("token_embedding/embeddings", ("bert/embeddings/word_embeddings",), SAME),
     ("position_embedding/embeddings", ("bert/embeddings/position_embeddings",), SAME),
     ("segment_embedding/embeddings", ("bert/embeddings/token_type_embeddings",), SAME),
-    ("embeddings_norm/gamma", ("bert/embeddings/LayerNorm/gamma",), SAME),
-    ("embeddings_norm/beta", ("bert/embeddings/LayerNorm/beta",), SAME),
+    *layer_rows("embeddings_norm", "bert/embeddings/LayerNorm", NORM),
 )
 BLOCK_ROWS = (
     ("attention/query_key_value/kernel", tuple(f"attention/self/{n}/kernel" for n in QUERY_KEY_VALUE), FUSED),
     ("attention/query_key_value/bias", tuple(f"attention/self/{n}/bias" for n in QUERY_KEY_VALUE), FUSED),
-    ("attention/output/kernel", ("attention/output/dense/kernel",), SAME),
-    ("attention/output/bias", ("attention/output/dense/bias",), SAME),
-    ("attention_norm/gamma", ("attention/output/LayerNorm/gamma",), SAME),
-    ("attention_norm/beta", ("attention/output/LayerNorm/beta",), SAME),
-    ("intermediate/kernel", ("intermediate/dense/kernel",), SAME),
-    ("intermediate/bias", ("intermediate/dense/bias",), SAME),
-    ("output/kernel", ("output/dense/kernel",), SAME),
-    ("output/bias", ("output/dense/bias",), SAME),
-    ("output_norm/gamma", ("output/LayerNorm/gamma",), SAME),
-    ("output_norm/beta", ("output/LayerNorm/beta",), SAME),
+    *layer_rows("attention/output", "attention/output/dense", DENSE),
+    *layer_rows("attention_norm", "attention/output/LayerNorm", NORM),
+    *layer_rows("intermediate", "intermediate/dense", DENSE),
+    *layer_rows("output", "output/dense", DENSE),
+    *layer_rows("output_norm", "output/LayerNorm", NORM),
 )
 HEAD_ROWS = (
-    ("pooler/kernel", ("bert/pooler/dense/kernel",), SAME),
-    ("pooler/bias", ("bert/pooler/dense/bias",), SAME),
-    ("masked_lm_head/transform/kernel", ("cls/predictions/transform/dense/kernel",), SAME),
-    ("masked_lm_head/transform/bias", ("cls/predictions/transform/dense/bias",), SAME),
-    ("masked_lm_head/norm/gamma", ("cls/predictions/transform/LayerNorm/gamma",), SAME),
-    ("masked_lm_head/norm/beta", ("cls/predictions/transform/LayerNorm/beta",), SAME),
+    *layer_rows("pooler", "bert/pooler/dense", DENSE),
+    *layer_rows("masked_lm_head/transform", "cls/predictions/transform/dense", DENSE),
+    *layer_rows("masked_lm_head/norm", "cls/predictions/transform/LayerNorm", NORM),
     ("masked_lm_head/output_bias", ("cls/predictions/output_bias",), SAME),
     ("next_sentence_head/kernel", ("cls/seq_relationship/output_weights",), TRANSPOSED),
     ("next_sentence_head/bias", ("cls/seq_relationship/output_bias",), SAME),

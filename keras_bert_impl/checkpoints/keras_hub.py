@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 
 from keras_bert_impl.checkpoints import completeness, tensor_tables
-from keras_bert_impl.configurations.family import SAME, Transform, in_blocks
+from keras_bert_impl.configurations.family import SAME, Transform, in_blocks, layer_rows
 from keras_bert_impl.configurations.known_families import families_by_model_type
 from keras_bert_impl.text.tokenizers import WordPieceTokenizer
 from keras_bert_impl.text.tokenizers.vocabulary import write_vocabulary
@@ -33,14 +33,13 @@ CONFIG_KEYS = (
     ("max_length", "max_sequence_length"),
     ("num_segments", "num_segments"),
 )
+DENSE, NORM = (("kernel", "vars/0"), ("bias", "vars/1")), (("gamma", "vars/0"), ("beta", "vars/1"))
 EMBEDDING_ROWS = (
     ("token_embedding/embeddings", ("layers/reversible_embedding/vars/0",), SAME),
     ("position_embedding/embeddings", ("layers/position_embedding/vars/0",), SAME),
     ("segment_embedding/embeddings", ("layers/embedding/vars/0",), SAME),
-    ("embeddings_norm/gamma", ("layers/layer_normalization/vars/0",), SAME),
-    ("embeddings_norm/beta", ("layers/layer_normalization/vars/1",), SAME),
-    ("pooler/kernel", ("layers/dense/vars/0",), SAME),
-    ("pooler/bias", ("layers/dense/vars/1",), SAME),
+    *layer_rows("embeddings_norm", "layers/layer_normalization", NORM),
+    *layer_rows("pooler", "layers/dense", DENSE),
 )
 
 
@@ -60,14 +59,10 @@ def block_rows(num_heads):
         ("attention/query_key_value/bias", tuple(f"{attention}/{n}_dense/vars/1" for n in _QUERY_KEY_VALUE), split),
         ("attention/output/kernel", (f"{attention}/output_dense/vars/0",), joined),
         ("attention/output/bias", (f"{attention}/output_dense/vars/1",), SAME),
-        ("attention_norm/gamma", ("_self_attention_layer_norm/vars/0",), SAME),
-        ("attention_norm/beta", ("_self_attention_layer_norm/vars/1",), SAME),
-        ("intermediate/kernel", ("_feedforward_intermediate_dense/vars/0",), SAME),
-        ("intermediate/bias", ("_feedforward_intermediate_dense/vars/1",), SAME),
-        ("output/kernel", ("_feedforward_output_dense/vars/0",), SAME),
-        ("output/bias", ("_feedforward_output_dense/vars/1",), SAME),
-        ("output_norm/gamma", ("_feedforward_layer_norm/vars/0",), SAME),
-        ("output_norm/beta", ("_feedforward_layer_norm/vars/1",), SAME),
+        *layer_rows("attention_norm", "_self_attention_layer_norm", NORM),
+        *layer_rows("intermediate", "_feedforward_intermediate_dense", DENSE),
+        *layer_rows("output", "_feedforward_output_dense", DENSE),
+        *layer_rows("output_norm", "_feedforward_layer_norm", NORM),
     )
 
 

@@ -26,6 +26,11 @@ FUSED_TRANSPOSED = Transform(
 )
 
 
+def layer_rows(ours, theirs, names):
+    """The rows of a layer whose arrays are as here; `names` are pairs of our name and of the end of theirs."""
+    return tuple((f"{ours}/{name}", (f"{theirs}/{end}",), SAME) for name, end in names)
+
+
 def dense_rows(ours, theirs):
     """The rows of a dense layer."""
     return ((f"{ours}/kernel", (f"{theirs}.weight",), TRANSPOSED), (f"{ours}/bias", (f"{theirs}.bias",), SAME))

@@ -92,20 +92,10 @@ def test_a_row_of_the_table_has_the_published_parameters(capsys, monkeypatch):
 def test_the_published_table_has_the_published_parameters(capsys):
     lines = table(capsys)
     assert len(lines) == 1 + 1 + 9 + 24 + 2 + 4 + 3 + 6 + 5 + 8 + 1 + 3 + 3 + 2 + 10 + 8 + 2 + 1
-    assert lines["bert-base-uncased"] == ["12", "768", "109,482,240", "uncased"]
-    assert lines["bert-large-uncased"] == ["24", "1024", "335,141,888", "uncased"]
+    # What `test_a_published_size_has_the_published_parameters` does not look at.
     assert lines["bert-base-cased"] == ["12", "768", "108,310,272", "cased"]
     assert lines["chinese-bert-wwm"] == lines["bert-base-chinese"] == ["12", "768", "102,267,648", "uncased"]
-    assert lines["xlnet-base-cased"] == ["12", "768", "116,718,336", "cased"]
-    # As bert-base-uncased, but for 50,358 words instead of 30,522, and 4,096 positions instead of 512.
-    bigbird = 109_482_240 + (50_358 - 30_522 + 4_096 - 512) * 768
-    assert lines["bigbird-roberta-base"] == ["12", "768", f"{bigbird:,}", "cased"]
-    assert lines["electra-small-discriminator"] == ["12", "256", "13,483,008", "uncased"]
     assert lines["bert_uncased_L-2_H-128_A-2"] == ["2", "128", "4,385,920", "uncased"]
     assert lines["modernbert-base"] == lines["ettin-150m"] == ["22", "768", "149,014,272", "cased"]
     # Its authors: 307 million.
     assert lines["mmbert-base"] == ["22", "768", "306,939,648", "cased"]
-    assert lines["deberta-v3-base"] == ["12", "768", "183,831,552", "cased"]  # 98 million of the words
-    # As many weights as bert-base-uncased, but for 18,000 words instead of 30,522, and 513 positions instead of 512.
-    ernie = 109_482_240 - (30_522 - 18_000) * 768 + 768
-    assert lines["ernie-1.0-base-zh"] == ["12", "768", f"{ernie:,}", "uncased"]

@@ -173,10 +173,6 @@ def test_a_normalizer_that_is_contradicted_is_refused_unless_the_caller_decides(
         (lambda file: file["normalizer"].update(clean_text=False), r"clean_text of the normalizer is False"),
         (lambda file: file["normalizer"].update(strip_accents=True), r"strip_accents .* is True, expected False"),
         (lambda file: file["pre_tokenizer"].update(type="Whitespace"), r"type of the pre_tokenizer is 'Whitespace'"),
-        (
-            lambda file: file["added_tokens"].append({"id": 24, "content": "[E1]"}),
-            r"1 added tokens, such as \[E1\], are matched in the text as a whole",
-        ),
         (lambda file: file["added_tokens"][4].update(id=7), r"\[MASK\] has the id 4 in model.vocab, 7 in added_tokens"),
     ],
 )

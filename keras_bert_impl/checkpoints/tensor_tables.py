@@ -150,17 +150,17 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
             if path.endswith(("/kernel", "/decoder/embeddings")):
                 _draw(ours[path], checkpoint.config, path)
     ledger = Ledger(used, sorted(set(source.shapes) - set(used)), [path for path in new if path in own])
-    still = sorted({_group(path) for path in stored & own} & set(checkpoint.untrained))
-    remember(model, {*map(_group, ledger.new), *still})
-    unused = {_group(weight.path) for layer in getattr(model, "unused_layers", ()) for weight in layer.weights}
-    need_training = [path for path in ledger.new if _group(path) not in unused]
-    still = [group for group in still if group not in unused]
+    used_groups, random = set(map(_group, own)), set(map(_group, stored)) & set(checkpoint.untrained)
+    still = sorted(random & used_groups)
+    random |= set(map(_group, new))
+    remember(encoder, random - used_groups)  # a pooler that the head does not use, but that is saved with the encoder
+    remember(model, random & used_groups)
     if still:
         warn_user(f"{source.path} was saved before {', '.join(still)} had been trained: its values are random.")
     if report:
         print(f"{source.path}: {ledger}")
-    elif need_training:
-        warn_user(f"{source.path} has no values for {', '.join(need_training)}: newly initialised, they need training.")
+    elif ledger.new:
+        warn_user(f"{source.path} has no values for {', '.join(ledger.new)}: newly initialised, they need training.")
     return ledger
 
 

@@ -1,15 +1,33 @@
-"""Methods of `keras.Model` that are adapted to BERT."""
+"""What every model here does otherwise than `keras.Model`."""
 
 import keras
 
-from keras_bert_impl.distribution import in_scope_of_model, weights_given_back
+from keras_bert_impl import checkpoints
+from keras_bert_impl.distribution import compiles_steps, in_scope_of_model, kept_step, weights_given_back
 from keras_bert_impl.encoders import resumed_fit, trainable, trained_weights
-from keras_bert_impl.encoders.compiling import CompilingMixin
+from keras_bert_impl.encoders.compiling import announced
 from keras_bert_impl.encoders.own_inputs import own_inputs
 
 
-class KerasMethodsMixin(CompilingMixin):
-    """`fit` that can be resumed, and says when it compiles; `quantize` for the weights alone by default."""
+class AdaptedModel(keras.Model):
+    """A `keras.Model` whose `fit` can be resumed, and says when it compiles; `quantize` rounds by default the weights
+    alone; a checkpoint is Hugging Face's.
+
+    Attributes:
+        says_compiling: False for `verbose=0`.
+    """
+
+    says_compiling = True
+
+    @staticmethod
+    def list_pretrained():
+        """Prints the published checkpoints that `from_pretrained` knows by name."""
+        print(checkpoints.published_table())
+
+    def save_pretrained(self, directory):
+        """Writes `config.json`, `model.safetensors` and the tokenizer, if the model has one, as Hugging Face names
+        them."""
+        checkpoints.huggingface.save(self, directory)
 
     def taken(self, x):
         """What one of Keras' methods is given for `x`, as the model takes it; see `own_inputs`."""
@@ -66,6 +84,25 @@ class KerasMethodsMixin(CompilingMixin):
     def predict_on_batch(self, x):
         with weights_given_back(self):
             return super().predict_on_batch(self.taken(x))
+
+    def make_train_function(self, force=False):
+        self._announce("train_function", "training step", super().make_train_function, force)
+
+    def make_test_function(self, force=False):
+        self._announce("test_function", "evaluation step", super().make_test_function, force)
+
+    def make_predict_function(self, force=False):
+        self._announce("predict_function", "prediction step", super().make_predict_function, force)
+        return self.predict_function
+
+    def _announce(self, name, what, make, force):
+        before = getattr(self, name)
+        make(force)
+        made = getattr(self, name)
+        if made is not before:
+            made = kept_step(self, made)
+            says = self.says_compiling and compiles_steps(self)
+            setattr(self, name, announced(made, what, bool(self.jit_compile)) if says else made)
 
     def save_own_variables(self, store):
         super().save_own_variables(store)

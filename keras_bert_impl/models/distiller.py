@@ -5,15 +5,14 @@ from keras import ops
 
 from keras_bert_impl import losses
 from keras_bert_impl.callbacks.flops import training_flops
-from keras_bert_impl.encoders.epoch_loss import SumOfMeansMixin
-from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
+from keras_bert_impl.encoders.epoch_loss import SumOfMeansModel
 from keras_bert_impl.layers import FrozenModel
 from keras_bert_impl.models.masked_lm import MaskedLM
 from keras_bert_impl.models.student import evenly_spaced
 from keras_bert_impl.models.text_classifier import TextClassifier
 
 
-class Distiller(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
+class Distiller(SumOfMeansModel):
     """Trains a student to compute what a frozen teacher computes of the same rows, as DistilBERT (Sanh et al. 2019,
     sections 2 and 3) and TinyBERT (Jiao et al. 2020, section 3) were.
 

@@ -7,12 +7,8 @@ from keras import ops
 
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.layers import Dense
-from keras_bert_impl.models.pretrained import (
-    PretrainedMixin,
-    check_has_four_layers,
-    checked_class_names,
-)
-from keras_bert_impl.models.word_labels import WordLabelsMixin
+from keras_bert_impl.models.task_model import check_has_four_layers, checked_class_names
+from keras_bert_impl.models.word_labels import WordLabelsModel
 
 # The rows of Devlin et al. 2019, table 7: layers, counted from 0 (embeddings) or from the end, and their combination.
 FEATURES = {
@@ -26,7 +22,7 @@ FEATURES = {
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class FeatureTagger(WordLabelsMixin, PretrainedMixin, keras.Model):
+class FeatureTagger(WordLabelsModel):
     """A two-layer BiLSTM and a classifier over the vectors of a frozen encoder (Devlin et al. 2019, section 5.3).
 
     Args:
@@ -73,9 +69,8 @@ class FeatureTagger(WordLabelsMixin, PretrainedMixin, keras.Model):
             lstm = keras.layers.LSTM(units, return_sequences=True, dtype="float32", name="lstm")
             hidden = keras.layers.Bidirectional(lstm, dtype="float32", name=f"bilstm_{number}")(hidden, mask=is_token)
         logits = Dense(num_classes, dtype="float32", name="tagger")(hidden)
-        super().__init__(encoder, tokenizer, sequence_length, logits, name)
-        self.num_classes, self.features, self.units = num_classes, features, units
-        self.class_names = class_names
+        arguments = {"num_classes": num_classes, "features": features, "units": units, "class_names": class_names}
+        super().__init__(encoder, tokenizer, sequence_length, logits, name, **arguments)
 
     def save_pretrained(self, directory):
         """Writes model.keras and the tokenizer: no other library has this model, so there is no layout to share.

@@ -8,15 +8,14 @@ from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders import build_encoder
-from keras_bert_impl.encoders.epoch_loss import SumOfMeansMixin
-from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
+from keras_bert_impl.encoders.epoch_loss import SumOfMeansModel
 from keras_bert_impl.encoders.layer_records import layer_records, restore_layer_records, without_layer_records
 from keras_bert_impl.kernels.cross_entropy import as_kept
 from keras_bert_impl.layers import Dense, GatherPositions, SpanBoundaryHead
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class Pretrainer(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
+class Pretrainer(SumOfMeansModel):
     """Masked language model and next-sentence prediction over one encoder (Devlin et al. 2019, section 3.1).
 
     Args:

@@ -75,12 +75,17 @@ class Checkpoint(typing.NamedTuple):
         """Its tokenizer, read only when needed, since ids can do without; None if it has no vocabulary."""
         return self.read_tokenizer()
 
-    def arguments_of(self, kind):
-        """The arguments that it specifies of a class of models, by the names in its `head_arguments`."""
+    def arguments_of(self, kind, given=()):
+        """The arguments that it specifies of a class of models, by the names in its `head_arguments`. Settings of
+        sentence-transformers, which may be none that a model here has, are not read if `given` names all of them."""
         rate = self.head_arguments.get("token_dropout_rate" if kind.scores_tokens else "dropout_rate")
         found = {**self.head_arguments, "dropout_rate": rate}
         found["enhanced_decoder"] = (self.has("masked_lm_head/") and self.has("decoder_positions/")) or None
-        return {name: found[name] for name in kind.head_arguments if found.get(name) is not None}
+        found = {name: found[name] for name in kind.head_arguments if found.get(name) is not None}
+        for names, read in ((("pooling", "normalize"), self.read_pooling), (("score_activation",), self.read_ranking)):
+            if set(names) <= set(kind.head_arguments) and not {*names, "sequence_length"} <= set(given):
+                found |= read()
+        return found
 
     def has(self, beginning):
         """Whether it has values for all our weights whose paths start with `beginning`."""

@@ -167,7 +167,8 @@ def computing(model, scores, states, role):
     if "logits" in scores and isinstance(model, MaskedLM):
         # The head scores the tokens at given positions: here 0, 1, 2, ... of each row.
         places = ops.cumsum(ops.ones_like(inputs["token_ids"]), axis=1) - 1
-        outputs["logits"] = model.get_layer("masked_lm_head")(model.scored_states(), places)
+        head = model.get_layer("masked_lm_head")
+        outputs["logits"] = head(head.input[0], places)
     elif "logits" in scores:
         outputs["logits"] = model.output
     return keras.Model(inputs, outputs, name=role)

@@ -64,7 +64,7 @@ class FeatureTagger(WordLabelsModel):
             hidden = (
                 keras.layers.Concatenate(dtype="float32", name="features")(chosen) if len(chosen) > 1 else chosen[0]
             )
-        is_token = IsToken(name="is_token")(encoder.input["padding_mask"])
+        is_token = ops.not_equal(encoder.input["padding_mask"], 0)  # at other positions LSTMs keep their state
         for number in range(2):
             lstm = keras.layers.LSTM(units, return_sequences=True, dtype="float32", name="lstm")
             hidden = keras.layers.Bidirectional(lstm, dtype="float32", name=f"bilstm_{number}")(hidden, mask=is_token)
@@ -127,14 +127,3 @@ class LayerWeights(keras.layers.Layer):
 
     def compute_output_shape(self, shapes):
         return tuple(shapes[0])
-
-
-@keras.saving.register_keras_serializable(package="keras_bert_impl")
-class IsToken(keras.layers.Layer):
-    """padding_mask as bool, (batch, length): True for tokens; at other positions LSTMs keep their state."""
-
-    def call(self, padding_mask):
-        return ops.not_equal(padding_mask, 0)
-
-    def compute_output_spec(self, padding_mask):
-        return keras.KerasTensor(padding_mask.shape, dtype="bool")

@@ -74,16 +74,11 @@ class MaskedLM(TaskModel):
         inputs = {**encoder.input, "mask_positions": mask_positions}
         arguments = {"seed": seed, "enhanced_decoder": enhanced_decoder}
         super().__init__(encoder, tokenizer, sequence_length, logits, name, inputs, **arguments)
-        object.__setattr__(self, "_states", states)
         self.random = np.random.default_rng(seed)  # of which each `fit` draws the seed of its masks
 
     def usual_objective(self):
         # The mean over the predicted tokens; Keras' default would count the padding, too.
         return {"loss": WeightedCrossEntropy(ignore_class=NO_LABEL), "weighted_metrics": [LabelledAccuracy()]}
-
-    def scored_states(self):
-        """What the head scores, of all tokens: a tensor of the graph, (batch, length, hidden_size)."""
-        return self._states
 
     def label_rule(self, sizes):
         shape = (len(sizes.tokens), sizes.predictions)

@@ -70,7 +70,7 @@ def load_model(cls, checkpoint, report=False, except_for=(), dtype=None, remater
     except_for = except_for if is_for(cls, checkpoint) else (*except_for, "classifier/")
     if checkpoint.task in HEADS_NAMED_CLASSIFIER:
         except_for = (*except_for, "span_head/")
-    stored = checkpoint.arguments_of(cls)
+    stored = checkpoint.arguments_of(cls, arguments)
     if "classifier/" in except_for:
         stored.pop("multi_label", None)  # of the head that is replaced
     arguments = {"sequence_length": checkpoint.sequence_length, **stored, **arguments}

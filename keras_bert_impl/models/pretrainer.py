@@ -37,7 +37,8 @@ class Pretrainer(SumOfMeansModel):
 
     `fit` and `evaluate` take (inputs, labels) with the labels of `features.PRETRAINING_LABELS`, as
     `text.rows.numpy_data.TrainingBatches` yields them. The loss is the sum of the losses, as in the papers;
-    `compile` needs no argument for it.
+    `compile` needs no argument for it. `save_pretrained` writes Hugging Face's BertForPreTraining, or BertForMaskedLM;
+    a span-boundary head, which has no counterpart there, is in the same file as `span_boundary_head.*`.
     """
 
     def __init__(
@@ -136,14 +137,9 @@ class Pretrainer(SumOfMeansModel):
         return training_flops(self.encoder, rows, length, predictions, self.enhanced_decoder)
 
     def get_config(self):
+        plain = ("next_sentence", "span_boundary", "enhanced_decoder", "permuted", "name")
         encoder = keras.saving.serialize_keras_object(self.encoder)
-        arguments = {"encoder": encoder, "next_sentence": self.next_sentence, "name": self.name}
-        arguments |= {
-            "span_boundary": self.span_boundary,
-            "enhanced_decoder": self.enhanced_decoder,
-            "permuted": self.permuted,
-        }
-        return {**arguments, **layer_records(self)}
+        return {"encoder": encoder, **{name: getattr(self, name) for name in plain}, **layer_records(self)}
 
     @classmethod
     def from_config(cls, config):
@@ -169,8 +165,3 @@ class Pretrainer(SumOfMeansModel):
     def load_pretrained(self, path):
         """Loads a checkpoint into this model; heads that it lacks keep their values."""
         checkpoints.load(self, checkpoints.open_checkpoint(path))
-
-    def save_pretrained(self, directory):
-        """Writes `config.json` and `model.safetensors` as Hugging Face's BertForPreTraining, or BertForMaskedLM. A
-        span-boundary head, which has no counterpart there, is in the same file as `span_boundary_head.*`."""
-        checkpoints.huggingface.save(self, directory)

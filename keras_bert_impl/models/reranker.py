@@ -3,11 +3,9 @@
 import keras
 import numpy as np
 
-from keras_bert_impl import checkpoints
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.models.answers import finite, matches, sigmoid
 from keras_bert_impl.models.compile_arguments import AUC
-from keras_bert_impl.models.pretrained import load_model
 from keras_bert_impl.models.text_regressor import TextRegressor
 from keras_bert_impl.preprocessing.labels import refuse
 from keras_bert_impl.preprocessing.long_texts import LongTextRows
@@ -44,6 +42,7 @@ class Reranker(TextRegressor):
     Of the second kind each text is a row of its own with its query, of relevance 1 or 0, and `sample_weight` belongs to
     the queries. `evaluate` and `validation_data` take the same. `rank` orders texts by what a checkpoint of
     sentence-transformers shows: the sigmoid of the logit, or with score_activation "linear" the logit itself.
+    `from_pretrained` opens its CrossEncoders, too.
 
     Args:
         encoder, tokenizer, sequence_length, dropout_rate: as of TextRegressor.
@@ -77,15 +76,6 @@ class Reranker(TextRegressor):
     def usual_objective(self):
         loss = keras.losses.BinaryCrossentropy(from_logits=True)
         return {"loss": loss, "metrics": [AUC(from_logits=True, name="auc")]}
-
-    @classmethod
-    def from_pretrained(cls, path, report=False, **arguments):
-        """The reranker of a checkpoint, also of a CrossEncoder of sentence-transformers, or a new head over its
-        encoder; see TaskModel and the class."""
-        checkpoint = checkpoints.open_checkpoint(path)
-        if not {"score_activation", "sequence_length"} <= set(arguments):
-            arguments = {**checkpoint.read_ranking(), **arguments}
-        return load_model(cls, checkpoint, report, **arguments)
 
     @in_scope_of_model
     def fit(self, x=None, y=None, *arguments, validation_split=0.0, validation_data=None, sample_weight=None, **more):

@@ -4,13 +4,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints.sentence_transformers import modes_of
 from keras_bert_impl.embedding_losses import unit_vectors
 from keras_bert_impl.encoders.asked import TEXT, Asked
 from keras_bert_impl.layers.last_token import last_token
 from keras_bert_impl.models.answers import matches, of_length_one
-from keras_bert_impl.models.pretrained import load_model
 from keras_bert_impl.models.task_model import check_has_four_layers
 from keras_bert_impl.models.text_columns import TextColumnsModel
 from keras_bert_impl.preprocessing.column_rows import ColumnRows
@@ -115,14 +113,6 @@ class TextEmbedder(TextColumnsModel):
             similarity_function=similarity_function,
         )
         self.input_spec = None  # rows of several texts, (batch, columns, length), are inputs, too
-
-    @classmethod
-    def from_pretrained(cls, path, report=False, **arguments):
-        """The embedder of a checkpoint; see TaskModel and the class."""
-        checkpoint = checkpoints.open_checkpoint(path)
-        if not {"pooling", "normalize", "sequence_length"} <= set(arguments):
-            arguments = {**checkpoint.read_pooling(), **arguments}
-        return load_model(cls, checkpoint, report, **arguments)
 
     def named_outputs(self, vectors, rows=None):
         """`vector`, (batch, width)."""

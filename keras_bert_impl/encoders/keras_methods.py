@@ -150,18 +150,7 @@ class AdaptedModel(keras.Model):
             config = keras.quantizers.Int8QuantizationConfig(activation_quantizer=None)
         return super().quantize(mode, config=config, **arguments)
 
-    def freeze_layers(self, count):
-        """Freezes the embeddings and the first `count` blocks; see `trainable.freeze_layers`. Compile afterwards."""
-        trainable.freeze_layers(self, count)
-
-    def enable_lora(self, rank):
-        """Trains low-rank updates of the blocks' kernels alone; see `trainable.enable_lora`. Compile afterwards."""
-        trainable.enable_lora(self, rank)
-
-    def merge_lora(self):
-        """Adds what was learnt by `enable_lora` to the kernels; see `trainable.merge_lora`. To be called before a
-        checkpoint is saved."""
-        trainable.merge_lora(self)
+    freeze_layers, enable_lora, merge_lora = trainable.freeze_layers, trainable.enable_lora, trainable.merge_lora
 
 
 def is_default(config):

@@ -111,9 +111,9 @@ def loss_of(model, loss):
     if made is not loss:
         warn_user(f"The model returns logits: the loss {made.name} is computed with from_logits=True.")
     is_other = model.own_losses and made is not None and is_of_keras(made)
-    has_no_class = model.label_kind in OF_NUMBERS or _multi_label(model)
+    has_no_class = model.label_kind in OF_NUMBERS or model.multi_label
     if is_other or (has_no_class and takes_class_numbers(made)):
-        usual = "give 'binary_crossentropy'" if _multi_label(model) else "give 'mean_squared_error'"
+        usual = "give 'binary_crossentropy'" if model.multi_label else "give 'mean_squared_error'"
         kind = type(model).__name__
         raise ValueError(f"{_name(made)} takes other labels than a {kind} has: {model.own_losses or usual}.")
     return made
@@ -159,17 +159,16 @@ def own_metric(model, loss, metric):
     is_binary = name == "binary_accuracy" or metric is function.binary_accuracy
     if model.label_kind == "relevance" and (is_accuracy or name == "binary_accuracy"):
         return function.BinaryAccuracy(name="accuracy", threshold=0.0)
-    if _multi_label(model):
+    if model.multi_label:
         return function.BinaryAccuracy(threshold=0.0) if is_binary else metric
     if model.label_kind in OF_TOKENS and takes_class_numbers(loss):
         found = _found(metric)
         is_sparse = found is function.sparse_categorical_accuracy or type(found) is function.SparseCategoricalAccuracy
         if is_accuracy or is_sparse:
             return LabelledAccuracy(getattr(found, "name", "accuracy"))
-    names = getattr(model, "class_names", ())
     name = "f1_score" if name == "f1score" else name
-    if names and name in FIGURES and takes_class_numbers(loss or getattr(model, "loss", None)):
-        return ClassScore(name, len(names))
+    if model.class_names and name in FIGURES and takes_class_numbers(loss or getattr(model, "loss", None)):
+        return ClassScore(name, len(model.class_names))
     return metric
 
 
@@ -198,7 +197,7 @@ WRONG_METRICS = {
     ),
     "takes the largest logit of a text, but with multi_label a text has several classes, or none": (
         lambda model, loss, found: (
-            _multi_label(model)
+            model.multi_label
             and (isinstance(found, str) or (_is_of_one_class(found) and not isinstance(found, MultiLabelF1)))
         )
     ),
@@ -212,10 +211,6 @@ def _found(metric):
     """What a name among metrics stands for; that of the accuracy, which Keras decides by the labels, stays a name."""
     is_name = isinstance(metric, str) and metric.lower() not in ACCURACY
     return keras.metrics.get(metric) if is_name else metric
-
-
-def _multi_label(model):
-    return getattr(model, "multi_label", False)
 
 
 def _name(found):

@@ -36,6 +36,7 @@ class TaskModel(FitOnTexts):
         head_arguments: the constructor's arguments beside `encoder`, `tokenizer`, `sequence_length` and `name`.
         label_kind: what the labels are: "class", of a row; "token", a class for each token, or none; "masked", a word
             for each masked token; "number"; "relevance", a number from 0 to 1, of which the output is the logit.
+        class_names, multi_label: of a head with classes, as TextClassifier's.
         own_losses: what to do about a loss, where Keras' are for other labels.
         scores_tokens: whether it classifies tokens, before which DistilBERT has another dropout than before texts.
         learning_rate: of the optimizer that the model is compiled with by default.
@@ -43,6 +44,7 @@ class TaskModel(FitOnTexts):
 
     head_arguments = ()
     label_kind = "class"
+    class_names, multi_label = None, False
     own_losses = None
     scores_tokens = False
     learning_rate = 5e-5

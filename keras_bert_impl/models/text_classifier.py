@@ -62,18 +62,9 @@ class TextClassifier(ClassesModel):
             )
         encoder = encoder.for_task("text")
         logits, dropout_rate = text_scores(encoder, num_classes, dropout_rate)
-        super().__init__(
-            encoder,
-            tokenizer,
-            sequence_length,
-            logits,
-            name,
-            num_classes=num_classes,
-            dropout_rate=dropout_rate,
-            class_names=class_names,
-            multi_label=multi_label,
-            long_texts=checked_long_texts(long_texts),
-        )
+        arguments = {"num_classes": num_classes, "dropout_rate": dropout_rate, "class_names": class_names}
+        arguments |= {"multi_label": multi_label, "long_texts": checked_long_texts(long_texts)}
+        super().__init__(encoder, tokenizer, sequence_length, logits, name, **arguments)
 
     def usual_objective(self):
         if self.multi_label:

@@ -100,18 +100,9 @@ class TextEmbedder(TextColumnsModel):
         vectors = TokenPooling(pooling, normalize, dtype="float32", name="pooling")(
             tokens, encoder.input["padding_mask"]
         )
-        super().__init__(
-            encoder,
-            tokenizer,
-            sequence_length,
-            vectors,
-            name,
-            pooling=pooling,
-            normalize=normalize,
-            long_texts=checked_long_texts(long_texts),
-            prompts=dict(prompts) if prompts else None,
-            similarity_function=similarity_function,
-        )
+        arguments = {"pooling": pooling, "normalize": normalize, "long_texts": checked_long_texts(long_texts)}
+        arguments |= {"prompts": dict(prompts) if prompts else None, "similarity_function": similarity_function}
+        super().__init__(encoder, tokenizer, sequence_length, vectors, name, **arguments)
         self.input_spec = None  # rows of several texts, (batch, columns, length), are inputs, too
 
     def named_outputs(self, vectors, rows=None):

@@ -135,7 +135,7 @@ def metric_of(model, loss, metric):
     unless it stands for another metric here."""
     given = own_metric(model, loss, metric)
     found = _found(given)
-    for reason in (reason for reason, holds in WRONG_METRICS.items() if holds(model, loss, found)):
+    if reason := why_wrong(model, loss, found):
         raise ValueError(
             f"{_name(found)} {reason}. For class numbers give 'accuracy', 'f1_score' or 'AUC', with multi_label "
             "keras_bert_impl.losses.MultiLabelF1(), 'binary_accuracy' or 'AUC', for numbers 'mean_absolute_error', for "
@@ -154,17 +154,16 @@ def metric_of(model, loss, metric):
 
 def own_metric(model, loss, metric):
     """What a metric means of the model's labels: one of ours in place of Keras', or the metric itself."""
-    name, function = metric.lower() if isinstance(metric, str) else None, keras.metrics
-    is_accuracy = name in ACCURACY
-    is_binary = name == "binary_accuracy" or metric is function.binary_accuracy
-    if model.label_kind == "relevance" and (is_accuracy or name == "binary_accuracy"):
-        return function.BinaryAccuracy(name="accuracy", threshold=0.0)
+    name, of_keras = metric.lower() if isinstance(metric, str) else None, keras.metrics
+    if model.label_kind == "relevance" and name in (*ACCURACY, "binary_accuracy"):
+        return of_keras.BinaryAccuracy(name="accuracy", threshold=0.0)
     if model.multi_label:
-        return function.BinaryAccuracy(threshold=0.0) if is_binary else metric
+        is_binary = name == "binary_accuracy" or metric is of_keras.binary_accuracy
+        return of_keras.BinaryAccuracy(threshold=0.0) if is_binary else metric
     if model.label_kind in OF_TOKENS and takes_class_numbers(loss):
         found = _found(metric)
-        is_sparse = found is function.sparse_categorical_accuracy or type(found) is function.SparseCategoricalAccuracy
-        if is_accuracy or is_sparse:
+        is_sparse = found is of_keras.sparse_categorical_accuracy or type(found) is of_keras.SparseCategoricalAccuracy
+        if is_sparse or name in ACCURACY:
             return LabelledAccuracy(getattr(found, "name", "accuracy"))
     name = "f1_score" if name == "f1score" else name
     if model.class_names and name in FIGURES and takes_class_numbers(loss or getattr(model, "loss", None)):
@@ -172,39 +171,23 @@ def own_metric(model, loss, metric):
     return metric
 
 
-def _counts_padding(model, loss, found):
-    is_cross_entropy = found is keras.metrics.sparse_categorical_crossentropy
-    counts_all = isinstance(found, OF_EVERY_LABEL) and getattr(found, "ignore_class", None) is None
-    is_of_tokens = model.label_kind == "token" and takes_class_numbers(loss) and ignored_labels(loss)
-    return is_of_tokens and (is_cross_entropy or counts_all)
-
-
-def _is_of_one_class(found):
-    return isinstance(found, OF_ONE_CLASS) or found is keras.metrics.categorical_accuracy
-
-
-# Why a metric would count something else than the model's labels and logits, in silence, and whether it does.
-WRONG_METRICS = {
-    "counts the tokens without a label, padding too, which the loss ignores": _counts_padding,
-    "reads probabilities, but the model returns logits, whose threshold is 0": (
-        lambda model, loss, found: _reads_probabilities(found)
-    ),
-    "compares labels with numbers of classes, but the model returns logits": (
-        lambda model, loss, found: isinstance(found, OF_CLASS_NUMBERS) and getattr(found, "sparse_y_pred", True)
-    ),
-    "reads one-hot labels, but the loss takes the numbers of classes": (
-        lambda model, loss, found: _is_of_one_class(found) and takes_class_numbers(loss)
-    ),
-    "takes the largest logit of a text, but with multi_label a text has several classes, or none": (
-        lambda model, loss, found: (
-            model.multi_label
-            and (isinstance(found, str) or (_is_of_one_class(found) and not isinstance(found, MultiLabelF1)))
-        )
-    ),
-    "counts classes, but the model returns numbers": (
-        lambda model, loss, found: isinstance(found, str) and model.label_kind in OF_NUMBERS
-    ),
-}
+def why_wrong(model, loss, found):
+    """Why a metric would count something else than the model's labels and logits, in silence; None if it does not."""
+    is_accuracy, of_tokens = isinstance(found, str), model.label_kind == "token" and takes_class_numbers(loss)
+    of_one_class = isinstance(found, OF_ONE_CLASS) or found is keras.metrics.categorical_accuracy
+    of_every_label = isinstance(found, OF_EVERY_LABEL) or found is keras.metrics.sparse_categorical_crossentropy
+    reasons = {
+        "counts the tokens without a label, padding too, which the loss ignores": of_every_label
+        and (of_tokens and ignored_labels(loss) and getattr(found, "ignore_class", None) is None),
+        "reads probabilities, but the model returns logits, whose threshold is 0": _reads_probabilities(found),
+        "compares labels with numbers of classes, but the model returns logits": isinstance(found, OF_CLASS_NUMBERS)
+        and getattr(found, "sparse_y_pred", True),
+        "reads one-hot labels, but the loss takes the numbers of classes": of_one_class and takes_class_numbers(loss),
+        "takes the largest logit of a text, but with multi_label a text has several classes, or none": model.multi_label
+        and (is_accuracy or (of_one_class and not isinstance(found, MultiLabelF1))),
+        "counts classes, but the model returns numbers": is_accuracy and model.label_kind in OF_NUMBERS,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def _found(metric):

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert_impl import BertConfig, BertEncoder, Pretrainer, embedding_losses, layers, losses
-from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
+from keras_bert_impl.encoders.keras_methods import AdaptedModel
 
 random = np.random.default_rng(0)
 X = random.normal(size=(19, 5)).astype("float32")
@@ -37,14 +37,10 @@ LOSSES = {
 }
 
 
-class Model(KerasMethodsMixin, keras.Model):
-    pass
-
-
 def dense(loss, shape):
     inputs = keras.Input((5,))
     outputs = keras.layers.Reshape(shape)(keras.layers.Dense(int(np.prod(shape)))(inputs))
-    model = Model(inputs, outputs)
+    model = AdaptedModel(inputs, outputs)
     model.compile(keras.optimizers.SGD(0.1), loss)
     return model
 

@@ -132,8 +132,6 @@ def _settings_read(checkpoint, kind, with_tokenizer):
         "score_activation": "sigmoid",
         "sequence_length": checkpoint.sequence_length or config.max_length,
         **(checkpoint.arguments_of(kind) if hasattr(kind, "head_arguments") else {}),
-        **checkpoint.read_pooling(),
-        **(checkpoint.read_ranking() if "score_activation" in getattr(kind, "head_arguments", ()) else {}),
     }
     if with_tokenizer:
         tokenizer = checkpoint.tokenizer

@@ -96,7 +96,7 @@ def save(model, directory, tokenizer=None, dtype="float32"):
     }
     renamed = family.names_by_task.get(task, ())
     tensors = {_with_beginning(name, renamed): array for name, array in tensors.items()}
-    untrained = untrained_heads(model)
+    untrained = untrained_heads(model, weights)
     if not is_chief():
         return  # all processes have given their parts of the weights; only the first one writes
     tensors = {name: array.astype(DTYPES[dtype], copy=False) for name, array in tensors.items()}

@@ -75,12 +75,17 @@ class Checkpoint(typing.NamedTuple):
         """Its tokenizer, read only when needed, since ids can do without; None if it has no vocabulary."""
         return self.read_tokenizer()
 
-    def arguments_of(self, kind):
-        """The arguments that it specifies of a class of models, by the names in its `head_arguments`."""
+    def arguments_of(self, kind, given=()):
+        """The arguments that it specifies of a class of models, by the names in its `head_arguments`. Settings of
+        sentence-transformers, which may be none that a model here has, are not read if `given` names all of them."""
         rate = self.head_arguments.get("token_dropout_rate" if kind.scores_tokens else "dropout_rate")
         found = {**self.head_arguments, "dropout_rate": rate}
         found["enhanced_decoder"] = (self.has("masked_lm_head/") and self.has("decoder_positions/")) or None
-        return {name: found[name] for name in kind.head_arguments if found.get(name) is not None}
+        found = {name: found[name] for name in kind.head_arguments if found.get(name) is not None}
+        for names, read in ((("pooling", "normalize"), self.read_pooling), (("score_activation",), self.read_ranking)):
+            if set(names) <= set(kind.head_arguments) and not {*names, "sequence_length"} <= set(given):
+                found |= read()
+        return found
 
     def has(self, beginning):
         """Whether it has values for all our weights whose paths start with `beginning`."""
@@ -150,17 +155,17 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
             if path.endswith(("/kernel", "/decoder/embeddings")):
                 _draw(ours[path], checkpoint.config, path)
     ledger = Ledger(used, sorted(set(source.shapes) - set(used)), [path for path in new if path in own])
-    still = sorted({_group(path) for path in stored & own} & set(checkpoint.untrained))
-    remember(model, {*map(_group, ledger.new), *still})
-    unused = {_group(weight.path) for layer in getattr(model, "unused_layers", ()) for weight in layer.weights}
-    need_training = [path for path in ledger.new if _group(path) not in unused]
-    still = [group for group in still if group not in unused]
+    used_groups, random = set(map(_group, own)), set(map(_group, stored)) & set(checkpoint.untrained)
+    still = sorted(random & used_groups)
+    random |= set(map(_group, new))
+    remember(encoder, random - used_groups)  # a pooler that the head does not use, but that is saved with the encoder
+    remember(model, random & used_groups)
     if still:
         warn_user(f"{source.path} was saved before {', '.join(still)} had been trained: its values are random.")
     if report:
         print(f"{source.path}: {ledger}")
-    elif need_training:
-        warn_user(f"{source.path} has no values for {', '.join(need_training)}: newly initialised, they need training.")
+    elif ledger.new:
+        warn_user(f"{source.path} has no values for {', '.join(ledger.new)}: newly initialised, they need training.")
     return ledger
 
 

@@ -17,19 +17,20 @@ def remember(model, heads):
         heads: their names, the beginnings of the paths of their weights, such as "classifier". All processes must call
             this function, since each may hold a part of the weights.
     """
-    model.untrained = tuple((head, _hash(model, head)) for head in sorted(heads))
+    model.untrained = tuple((head, _hash(model.weights, head)) for head in sorted(heads))
 
 
-def untrained_heads(model):
-    """The names of the heads, the pooler included, that have not changed since `remember`; called by all processes."""
+def untrained_heads(model, weights):
+    """The names of the heads, the pooler included, that have not changed since `remember`, among the weights that are
+    saved; called by all processes."""
     encoder = getattr(model, "encoder", model)
-    remembered = {(part, *pair) for part in (model, encoder) for pair in getattr(part, "untrained", ())}
-    return sorted({head for part, head, before in remembered if _hash(part, head) == before})
+    remembered = {pair for part in (model, encoder) for pair in getattr(part, "untrained", ())}
+    return sorted({head for head, before in remembered if _hash(weights, head) == before})
 
 
-def _hash(model, head):
+def _hash(weights, head):
     found = hashlib.sha256()
-    for weight in model.weights:
+    for weight in weights:
         if weight.path.startswith(f"{head}/"):
             found.update(weight.path.encode())
             found.update(to_numpy(weight).tobytes())

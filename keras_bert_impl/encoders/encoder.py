@@ -6,14 +6,14 @@ from keras import ops
 from keras_bert_impl import checkpoints, features
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.asked import TEXT, Asked
-from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
+from keras_bert_impl.encoders.keras_methods import AdaptedModel
 from keras_bert_impl.encoders.layer_records import layer_records, restore_layer_records, without_layer_records
 from keras_bert_impl.encoders.parts import Parts
 from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers import Dense, MaskedLMHead
 
 
-class Encoder(KerasMethodsMixin, keras.Model):
+class Encoder(AdaptedModel):
     """Base class of encoders: functional models whose constructors connect their layers and then call this one.
 
     Layers that every family has, by name: `token_embedding`, `block_0`, `block_1`, ...
@@ -108,15 +108,11 @@ class Encoder(KerasMethodsMixin, keras.Model):
         return {**outputs, "mean_pooled": ops.sum(outputs["sequence_output"] * weights, axis=1) / count}
 
     def get_config(self):
+        plain = ("packed", "return_hidden_states", "return_attention", "rematerialize", "name", "trainable")
         return {
             "config": self.config.to_dict(),
-            "packed": self.packed,
-            "return_hidden_states": self.return_hidden_states,
-            "return_attention": self.return_attention,
-            "rematerialize": self.rematerialize,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-            "name": self.name,
-            "trainable": self.trainable,
+            **{name: getattr(self, name) for name in plain},
             **layer_records(self),
         }
 
@@ -137,15 +133,6 @@ class Encoder(KerasMethodsMixin, keras.Model):
         Raises: ValueError if the checkpoint is damaged, of another family, or cannot be reached.
         """
         return checkpoints.encoder_from_pretrained(path, report, encoder_class=cls, **arguments)
-
-    @staticmethod
-    def list_pretrained():
-        """Prints the published checkpoints that `from_pretrained` knows by name."""
-        print(checkpoints.published_table())
-
-    def save_pretrained(self, directory):
-        """Writes `config.json` and `model.safetensors` as Hugging Face's model of this family reads them."""
-        checkpoints.huggingface.save(self, directory)
 
 
 class FamilyEncoder(Encoder):

@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.distribution import sum_over_replicas
+from keras_bert_impl.encoders.keras_methods import AdaptedModel
 from keras_bert_impl.losses import WeightedLoss
 
 
@@ -21,7 +22,7 @@ class EpochLoss(keras.metrics.Mean):
         super().update_state(values, sample_weight if counted is None else counted)
 
 
-class EpochLossMixin:
+class EpochLossModel(AdaptedModel):
     """For models that are compiled with one of our losses, or with any other."""
 
     def compile(self, *arguments, **options):
@@ -38,7 +39,7 @@ class EpochLossMixin:
         return loss
 
 
-class SumOfMeansMixin:
+class SumOfMeansModel(AdaptedModel):
     """For models that compute a loss of several parts, each a mean over something else.
 
     Attributes:
@@ -58,7 +59,7 @@ class SumOfMeansMixin:
         return {**found, "loss": sum(weight * found[name] for name, weight in self.part_weights.items())}
 
 
-class Judge(EpochLossMixin, keras.Model):
+class Judge(EpochLossModel):
     """A model of which `evaluate` compares outputs with labels."""
 
 

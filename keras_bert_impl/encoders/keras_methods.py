@@ -1,15 +1,33 @@
-"""Methods of `keras.Model` that are adapted to BERT."""
+"""What every model here does otherwise than `keras.Model`."""
 
 import keras
 
-from keras_bert_impl.distribution import in_scope_of_model, weights_given_back
+from keras_bert_impl import checkpoints
+from keras_bert_impl.distribution import compiles_steps, in_scope_of_model, kept_step, weights_given_back
 from keras_bert_impl.encoders import resumed_fit, trainable, trained_weights
-from keras_bert_impl.encoders.compiling import CompilingMixin
+from keras_bert_impl.encoders.compiling import announced
 from keras_bert_impl.encoders.own_inputs import own_inputs
 
 
-class KerasMethodsMixin(CompilingMixin):
-    """`fit` that can be resumed, and says when it compiles; `quantize` for the weights alone by default."""
+class AdaptedModel(keras.Model):
+    """A `keras.Model` whose `fit` can be resumed, and says when it compiles; `quantize` rounds by default the weights
+    alone; a checkpoint is Hugging Face's.
+
+    Attributes:
+        says_compiling: False for `verbose=0`.
+    """
+
+    says_compiling = True
+
+    @staticmethod
+    def list_pretrained():
+        """Prints the published checkpoints that `from_pretrained` knows by name."""
+        print(checkpoints.published_table())
+
+    def save_pretrained(self, directory):
+        """Writes `config.json`, `model.safetensors` and the tokenizer, if the model has one, as Hugging Face names
+        them."""
+        checkpoints.huggingface.save(self, directory)
 
     def taken(self, x):
         """What one of Keras' methods is given for `x`, as the model takes it; see `own_inputs`."""
@@ -67,6 +85,25 @@ class KerasMethodsMixin(CompilingMixin):
         with weights_given_back(self):
             return super().predict_on_batch(self.taken(x))
 
+    def make_train_function(self, force=False):
+        self._announce("train_function", "training step", super().make_train_function, force)
+
+    def make_test_function(self, force=False):
+        self._announce("test_function", "evaluation step", super().make_test_function, force)
+
+    def make_predict_function(self, force=False):
+        self._announce("predict_function", "prediction step", super().make_predict_function, force)
+        return self.predict_function
+
+    def _announce(self, name, what, make, force):
+        before = getattr(self, name)
+        make(force)
+        made = getattr(self, name)
+        if made is not before:
+            made = kept_step(self, made)
+            says = self.says_compiling and compiles_steps(self)
+            setattr(self, name, announced(made, what, bool(self.jit_compile)) if says else made)
+
     def save_own_variables(self, store):
         super().save_own_variables(store)
         trained_weights.save(self, store)
@@ -113,18 +150,7 @@ class KerasMethodsMixin(CompilingMixin):
             config = keras.quantizers.Int8QuantizationConfig(activation_quantizer=None)
         return super().quantize(mode, config=config, **arguments)
 
-    def freeze_layers(self, count):
-        """Freezes the embeddings and the first `count` blocks; see `trainable.freeze_layers`. Compile afterwards."""
-        trainable.freeze_layers(self, count)
-
-    def enable_lora(self, rank):
-        """Trains low-rank updates of the blocks' kernels alone; see `trainable.enable_lora`. Compile afterwards."""
-        trainable.enable_lora(self, rank)
-
-    def merge_lora(self):
-        """Adds what was learnt by `enable_lora` to the kernels; see `trainable.merge_lora`. To be called before a
-        checkpoint is saved."""
-        trainable.merge_lora(self)
+    freeze_layers, enable_lora, merge_lora = trainable.freeze_layers, trainable.enable_lora, trainable.merge_lora
 
 
 def is_default(config):

@@ -5,6 +5,8 @@ alone, and the constructors build every layer again: without this record, a mode
 have all layers trainable and could not hold quantized weights or updates of LoRA.
 """
 
+import json
+
 import keras
 
 
@@ -62,19 +64,12 @@ def _name_of(layer, model):
 
 def _quantized(layers):
     """Paths of the quantized layers, grouped by mode and configuration."""
-    groups = []
-    for layer in layers:
-        if layer.quantization_mode is not None:
-            how = {
-                "mode": layer.quantization_mode,
-                "config": keras.saving.serialize_keras_object(layer.quantization_config),
-            }
-            group = next((group for group in groups if how.items() <= group.items()), None)
-            if group is None:
-                group = {**how, "paths": []}
-                groups.append(group)
-            group["paths"].append(layer.path)
-    return groups
+    groups = {}
+    for layer in (layer for layer in layers if layer.quantization_mode is not None):
+        config = keras.saving.serialize_keras_object(layer.quantization_config)
+        group = {"mode": layer.quantization_mode, "config": config, "paths": []}
+        groups.setdefault(json.dumps(group), group)["paths"].append(layer.path)
+    return list(groups.values())
 
 
 def _has_lora(layer):

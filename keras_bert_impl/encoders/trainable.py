@@ -1,4 +1,7 @@
-"""Which weights of a model are trained: frozen layers, and low-rank updates instead of whole kernels (LoRA)."""
+"""Which weights of a model are trained: frozen layers, and low-rank updates instead of whole kernels (LoRA).
+
+These functions are also methods of every model.
+"""
 
 import keras
 
@@ -61,7 +64,8 @@ def enable_lora(model, rank):
 
 
 def merge_lora(model):
-    """Adds the LoRA updates to the kernels and sets them to zero: the plain weights then hold what was learnt.
+    """Adds the LoRA updates to the kernels and sets them to zero: the plain weights then hold what was learnt, and a
+    checkpoint can be saved.
 
     It merges the updates of `enable_lora` above, and any of Keras' own `enable_lora` of a dense layer or an embedding.
     """

@@ -94,7 +94,7 @@ def texts_or_pairs(model, pieces_of, sequence_length):
 def with_labels(model, outputs):
     """The outputs of a classifier with number and name of the likeliest class, or with multi_label the names of the
     classes above 0.5, the likeliest first; those of other models as they are."""
-    if not hasattr(model, "class_names"):
+    if getattr(model, "class_names", None) is None:
         return outputs
     logits, names = outputs["logits"], tf.constant(model.class_names)
     if not model.multi_label:

@@ -4,6 +4,8 @@ By their names, Keras computes them from probabilities: a model compiled with "s
 never learn, and say nothing.
 """
 
+import functools
+
 import keras
 
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, MultiLabelF1, WeightedCrossEntropy
@@ -33,6 +35,7 @@ OF_EVERY_LABEL = (
     keras.losses.SparseCategoricalCrossentropy,
 )
 ACCURACY = ("accuracy", "acc")
+OF_TOKENS, OF_NUMBERS = ("token", "masked"), ("number", "relevance")  # kinds of labels, see TaskModel
 # What reads probabilities and has no form for logits, beside the metrics that have a threshold.
 OF_PROBABILITIES = (
     keras.losses.categorical_generalized_cross_entropy,
@@ -71,6 +74,19 @@ class AUC(keras.metrics.AUC):
         super().update_state(y_true, y_pred, sample_weight)
 
 
+def computed_from_logits(model, loss, metrics, weighted_metrics):
+    """What is given to `compile` of a TaskModel, as Keras gets it: (loss, metrics, weighted metrics).
+
+    Raises: ValueError for what would count something else than the model's labels and logits, in silence.
+    """
+    loss = of_each(functools.partial(loss_of, model), loss)
+    if model.label_kind == "masked":  # rows are filled up with predictions of weight 0, which only these leave out
+        given = [metric for metric in keras.tree.flatten([metrics, weighted_metrics]) if metric is not None]
+        metrics, weighted_metrics = None, given or None
+    change = functools.partial(metric_of, model, loss)
+    return loss, of_each(change, metrics), of_each(change, weighted_metrics)
+
+
 def of_each(change, given):
     """`change` of what was given to `compile`, or of each entry of lists and dicts of it."""
     if isinstance(given, dict):
@@ -78,93 +94,34 @@ def of_each(change, given):
     return [of_each(change, one) for one in given] if isinstance(given, list | tuple) else change(given)
 
 
-def loss_on_logits(loss):
-    """A loss given to `compile`, made to read logits; a warning says that it was made so.
-
-    Raises: ValueError for a loss of probabilities that has no form for logits.
-    """
-    if isinstance(loss, dict | list | tuple):
-        return of_each(loss_on_logits, loss)
+def loss_of(model, loss):
+    """One loss given to `compile`, made to read logits; a warning says that it was made so."""
+    loss = loss_of_labelled(loss) if model.label_kind in OF_TOKENS else loss
     found = keras.losses.get(loss) if isinstance(loss, str) else loss
     if _reads_probabilities(found):
         raise ValueError(
             f"{_name(found)} reads probabilities, but the model returns logits: give a cross-entropy of keras.losses "
             "with from_logits=True."
         )
+    made = loss
     if callable(found) and found in CROSS_ENTROPIES:
         made = CROSS_ENTROPIES[found](from_logits=True)
     elif isinstance(found, tuple(CROSS_ENTROPIES.values())) and not found.from_logits:
         made = type(found).from_config({**found.get_config(), "from_logits": True})
-    else:
-        return loss
-    warn_user(f"The model returns logits: the loss {made.name} is computed with from_logits=True.")
+    if made is not loss:
+        warn_user(f"The model returns logits: the loss {made.name} is computed with from_logits=True.")
+    is_other = model.own_losses and made is not None and is_of_keras(made)
+    has_no_class = model.label_kind in OF_NUMBERS or model.multi_label
+    if is_other or (has_no_class and takes_class_numbers(made)):
+        usual = "give 'binary_crossentropy'" if model.multi_label else "give 'mean_squared_error'"
+        kind = type(model).__name__
+        raise ValueError(f"{_name(made)} takes other labels than a {kind} has: {model.own_losses or usual}.")
     return made
 
 
-def refuse_loss_of_others(model, loss):
-    """Raises ValueError for a loss whose labels a model cannot have: of Keras', for a model with losses of its own; of
-    numbers of classes, for one that returns a number, or several classes for a text."""
-    for found in keras.tree.flatten(loss):
-        is_other = model.own_losses and found is not None and is_of_keras(found)
-        has_no_class = model.returns_numbers or getattr(model, "multi_label", False)
-        if is_other or (has_no_class and takes_class_numbers(found)):
-            usual = "give 'mean_squared_error'" if model.returns_numbers else "give 'binary_crossentropy'"
-            kind = type(model).__name__
-            raise ValueError(f"{_name(found)} takes other labels than a {kind} has: {model.own_losses or usual}.")
-
-
-def metrics_of_classes(metrics, num_classes, multi_label):
-    """Metrics given to `compile` of a model with classes, with those that Keras' names mean of numbers of classes, or
-    of a 0 or 1 for each class."""
-
-    def of_classes(metric):
-        name = metric.lower() if isinstance(metric, str) else None
-        if multi_label:
-            is_accuracy = name == "binary_accuracy" or metric is keras.metrics.binary_accuracy
-            return keras.metrics.BinaryAccuracy(threshold=0.0) if is_accuracy else metric
-        name = "f1_score" if name == "f1score" else name
-        return ClassScore(name, num_classes) if name in FIGURES else metric
-
-    return of_each(of_classes, metrics)
-
-
-def metric_on_logits(metric):
-    """A metric given to `compile`, made to read logits."""
-    found = _found(metric)
-    if callable(found) and found in CROSS_ENTROPIES:
-        name = metric if isinstance(metric, str) else found.__name__
-        return keras.metrics.MeanMetricWrapper(found, name=name, from_logits=True)
-    if not isinstance(found, (*METRICS_FROM_LOGITS, *CROSS_ENTROPIES.values())):
-        return metric
-    kind, config = AUC if type(found) is keras.metrics.AUC else type(found), found.get_config()
-    if kind is type(found) and config["from_logits"]:
-        return metric  # the caller may hold it, to ask for its result
-    return kind.from_config({**config, "from_logits": True})
-
-
-def _found(metric):
-    """What a name among metrics stands for; that of the accuracy, which Keras decides by the labels, stays a name."""
-    is_name = isinstance(metric, str) and metric.lower() not in ACCURACY
-    return keras.metrics.get(metric) if is_name else metric
-
-
-def made(metric):
-    """The metric that a name stands for if it is one to change, made once: a second one would have another name in the
-    logs. Others stay names, by which Keras calls them there."""
-    found = _found(metric)
-    if not isinstance(found, keras.metrics.Metric) or metric_on_logits(found) is found:
-        return metric
-    if isinstance(metric, str):
-        found.name = metric  # as Keras does
-    return found
-
-
 def loss_of_labelled(loss):
-    """A loss given to `compile` of a model of tokens, made to pass over tokens without a label, as padding is: one of
-    class numbers becomes the mean over the others, which Keras' would divide by all of them; one that is summed stays
-    so."""
-    if isinstance(loss, dict | list | tuple):
-        return of_each(loss_of_labelled, loss)
+    """A loss of tokens, made to pass over those without a label, as padding is: one of class numbers becomes the mean
+    over the others, which Keras' would divide by all of them; one that is summed stays so."""
     ignored = ignored_labels(loss)
     if not takes_class_numbers(loss) or (isinstance(loss, WeightedCrossEntropy) and set(NO_LABEL) <= set(ignored)):
         return loss
@@ -173,51 +130,70 @@ def loss_of_labelled(loss):
     return WeightedCrossEntropy(ignore_class=tuple(dict.fromkeys((*NO_LABEL, *ignored))))
 
 
-def metrics_of_labelled(loss, metrics):
-    """Metrics given to `compile` of a model of tokens, where the accuracy is that of the tokens that have a label:
-    Keras' own would count padding and the further pieces of words as wrong.
+def metric_of(model, loss, metric):
+    """One metric given to `compile`, made to read logits. A name stays one, by which Keras calls the metric in logs,
+    unless it stands for another metric here."""
+    given = own_metric(model, loss, metric)
+    found = _found(given)
+    if reason := why_wrong(model, loss, found):
+        raise ValueError(
+            f"{_name(found)} {reason}. For class numbers give 'accuracy', 'f1_score' or 'AUC', with multi_label "
+            "keras_bert_impl.losses.MultiLabelF1(), 'binary_accuracy' or 'AUC', for numbers 'mean_absolute_error', for "
+            "tokens 'accuracy', or an IoU with ignore_class=-1."
+        )
+    name = given if isinstance(given, str) else getattr(found, "__name__", None)
+    if callable(found) and found in CROSS_ENTROPIES:
+        return keras.metrics.MeanMetricWrapper(found, name=name, from_logits=True)
+    if not isinstance(found, (*METRICS_FROM_LOGITS, *CROSS_ENTROPIES.values())):
+        return given
+    kind, config = AUC if type(found) is keras.metrics.AUC else type(found), found.get_config()
+    if kind is type(found) and config["from_logits"]:
+        return given  # the caller may hold it, to ask for its result
+    return kind.from_config({**config, "from_logits": True, **({"name": name} if isinstance(given, str) else {})})
 
-    Raises: ValueError for another metric that counts them, beside a loss that ignores them.
-    """
 
-    def of_labelled(metric):
+def own_metric(model, loss, metric):
+    """What a metric means of the model's labels: one of ours in place of Keras', or the metric itself."""
+    name, of_keras = metric.lower() if isinstance(metric, str) else None, keras.metrics
+    if model.label_kind == "relevance" and name in (*ACCURACY, "binary_accuracy"):
+        return of_keras.BinaryAccuracy(name="accuracy", threshold=0.0)
+    if model.multi_label:
+        is_binary = name == "binary_accuracy" or metric is of_keras.binary_accuracy
+        return of_keras.BinaryAccuracy(threshold=0.0) if is_binary else metric
+    if model.label_kind in OF_TOKENS and takes_class_numbers(loss):
         found = _found(metric)
-        is_accuracy = isinstance(found, str) or found is keras.metrics.sparse_categorical_accuracy
-        if is_accuracy or type(found) is keras.metrics.SparseCategoricalAccuracy:
+        is_sparse = found is of_keras.sparse_categorical_accuracy or type(found) is of_keras.SparseCategoricalAccuracy
+        if is_sparse or name in ACCURACY:
             return LabelledAccuracy(getattr(found, "name", "accuracy"))
-        is_cross_entropy = found is keras.metrics.sparse_categorical_crossentropy
-        if is_cross_entropy or (isinstance(found, OF_EVERY_LABEL) and getattr(found, "ignore_class", None) is None):
-            if ignored_labels(loss):
-                raise ValueError(
-                    f"{_name(found)} counts the tokens without a label, padding too, which the loss ignores: give "
-                    "'accuracy', or for IoU and MeanIoU ignore_class=-1."
-                )
-        return metric
-
-    return of_each(of_labelled, metrics)
+    name = "f1_score" if name == "f1score" else name
+    if model.class_names and name in FIGURES and takes_class_numbers(loss or getattr(model, "loss", None)):
+        return ClassScore(name, len(model.class_names))
+    return metric
 
 
-def refuse_metrics(model, loss, *metrics):
-    """Raises ValueError for a metric that would silently count something else than the model's labels and logits."""
-    multi_label = getattr(model, "multi_label", False)
-    for found in map(_found, keras.tree.flatten(metrics)):
-        is_accuracy = isinstance(found, str)
-        of_one_class = isinstance(found, OF_ONE_CLASS) or found is keras.metrics.categorical_accuracy
-        of_numbers = isinstance(found, OF_CLASS_NUMBERS) and getattr(found, "sparse_y_pred", True)
-        reasons = {
-            "reads probabilities, but the model returns logits, whose threshold is 0": _reads_probabilities(found),
-            "compares labels with numbers of classes, but the model returns logits": of_numbers,
-            "reads one-hot labels, but the loss takes the numbers of classes": of_one_class
-            and takes_class_numbers(loss),
-            "takes the largest logit of a text, but with multi_label a text has several classes, or none": multi_label
-            and (is_accuracy or (of_one_class and not isinstance(found, MultiLabelF1))),
-            "counts classes, but the model returns numbers": is_accuracy and model.returns_numbers,
-        }
-        for reason in (reason for reason, holds in reasons.items() if holds):
-            raise ValueError(
-                f"{_name(found)} {reason}. For class numbers give 'accuracy', 'f1_score' or 'AUC', with multi_label "
-                "keras_bert_impl.losses.MultiLabelF1(), 'binary_accuracy' or 'AUC', for numbers 'mean_absolute_error'."
-            )
+def why_wrong(model, loss, found):
+    """Why a metric would count something else than the model's labels and logits, in silence; None if it does not."""
+    is_accuracy, of_tokens = isinstance(found, str), model.label_kind == "token" and takes_class_numbers(loss)
+    of_one_class = isinstance(found, OF_ONE_CLASS) or found is keras.metrics.categorical_accuracy
+    of_every_label = isinstance(found, OF_EVERY_LABEL) or found is keras.metrics.sparse_categorical_crossentropy
+    reasons = {
+        "counts the tokens without a label, padding too, which the loss ignores": of_every_label
+        and (of_tokens and ignored_labels(loss) and getattr(found, "ignore_class", None) is None),
+        "reads probabilities, but the model returns logits, whose threshold is 0": _reads_probabilities(found),
+        "compares labels with numbers of classes, but the model returns logits": isinstance(found, OF_CLASS_NUMBERS)
+        and getattr(found, "sparse_y_pred", True),
+        "reads one-hot labels, but the loss takes the numbers of classes": of_one_class and takes_class_numbers(loss),
+        "takes the largest logit of a text, but with multi_label a text has several classes, or none": model.multi_label
+        and (is_accuracy or (of_one_class and not isinstance(found, MultiLabelF1))),
+        "counts classes, but the model returns numbers": is_accuracy and model.label_kind in OF_NUMBERS,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def _found(metric):
+    """What a name among metrics stands for; that of the accuracy, which Keras decides by the labels, stays a name."""
+    is_name = isinstance(metric, str) and metric.lower() not in ACCURACY
+    return keras.metrics.get(metric) if is_name else metric
 
 
 def _name(found):

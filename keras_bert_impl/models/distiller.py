@@ -5,15 +5,14 @@ from keras import ops
 
 from keras_bert_impl import losses
 from keras_bert_impl.callbacks.flops import training_flops
-from keras_bert_impl.encoders.epoch_loss import SumOfMeansMixin
-from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
+from keras_bert_impl.encoders.epoch_loss import SumOfMeansModel
 from keras_bert_impl.layers import FrozenModel
 from keras_bert_impl.models.masked_lm import MaskedLM
 from keras_bert_impl.models.student import evenly_spaced
 from keras_bert_impl.models.text_classifier import TextClassifier
 
 
-class Distiller(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
+class Distiller(SumOfMeansModel):
     """Trains a student to compute what a frozen teacher computes of the same rows, as DistilBERT (Sanh et al. 2019,
     sections 2 and 3) and TinyBERT (Jiao et al. 2020, section 3) were.
 
@@ -168,7 +167,8 @@ def computing(model, scores, states, role):
     if "logits" in scores and isinstance(model, MaskedLM):
         # The head scores the tokens at given positions: here 0, 1, 2, ... of each row.
         places = ops.cumsum(ops.ones_like(inputs["token_ids"]), axis=1) - 1
-        outputs["logits"] = model.get_layer("masked_lm_head")(model.scored_states(), places)
+        head = model.get_layer("masked_lm_head")
+        outputs["logits"] = head(head.input[0], places)
     elif "logits" in scores:
         outputs["logits"] = model.output
     return keras.Model(inputs, outputs, name=role)

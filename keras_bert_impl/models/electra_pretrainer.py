@@ -7,8 +7,7 @@ from keras import ops
 
 from keras_bert_impl import checkpoints, losses
 from keras_bert_impl.callbacks.flops import training_flops
-from keras_bert_impl.encoders.epoch_loss import SumOfMeansMixin
-from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
+from keras_bert_impl.encoders.epoch_loss import SumOfMeansModel
 from keras_bert_impl.layers import ReplaceTokens, SampleTokens
 from keras_bert_impl.models.masked_lm import MaskedLM
 from keras_bert_impl.models.replaced_token_detector import ReplacedTokenDetector
@@ -18,7 +17,7 @@ GENERATOR = "generator"  # the folder of the generator's checkpoint, within the 
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class ElectraPretrainer(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
+class ElectraPretrainer(SumOfMeansModel):
     """Replaced-token detection (Clark et al. 2020, section 3.1): a small masked language model guesses the masked
     tokens, one guess for each is drawn, and the discriminator tells for every token whether it is the original one.
 

@@ -7,12 +7,8 @@ from keras import ops
 
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.layers import Dense
-from keras_bert_impl.models.pretrained import (
-    PretrainedMixin,
-    check_has_four_layers,
-    checked_class_names,
-)
-from keras_bert_impl.models.word_labels import WordLabelsMixin
+from keras_bert_impl.models.task_model import check_has_four_layers, checked_class_names
+from keras_bert_impl.models.word_labels import WordLabelsModel
 
 # The rows of Devlin et al. 2019, table 7: layers, counted from 0 (embeddings) or from the end, and their combination.
 FEATURES = {
@@ -26,7 +22,7 @@ FEATURES = {
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class FeatureTagger(WordLabelsMixin, PretrainedMixin, keras.Model):
+class FeatureTagger(WordLabelsModel):
     """A two-layer BiLSTM and a classifier over the vectors of a frozen encoder (Devlin et al. 2019, section 5.3).
 
     Args:
@@ -68,14 +64,13 @@ class FeatureTagger(WordLabelsMixin, PretrainedMixin, keras.Model):
             hidden = (
                 keras.layers.Concatenate(dtype="float32", name="features")(chosen) if len(chosen) > 1 else chosen[0]
             )
-        is_token = IsToken(name="is_token")(encoder.input["padding_mask"])
+        is_token = ops.not_equal(encoder.input["padding_mask"], 0)  # at other positions LSTMs keep their state
         for number in range(2):
             lstm = keras.layers.LSTM(units, return_sequences=True, dtype="float32", name="lstm")
             hidden = keras.layers.Bidirectional(lstm, dtype="float32", name=f"bilstm_{number}")(hidden, mask=is_token)
         logits = Dense(num_classes, dtype="float32", name="tagger")(hidden)
-        super().__init__(encoder, tokenizer, sequence_length, logits, name)
-        self.num_classes, self.features, self.units = num_classes, features, units
-        self.class_names = class_names
+        arguments = {"num_classes": num_classes, "features": features, "units": units, "class_names": class_names}
+        super().__init__(encoder, tokenizer, sequence_length, logits, name, **arguments)
 
     def save_pretrained(self, directory):
         """Writes model.keras and the tokenizer: no other library has this model, so there is no layout to share.
@@ -132,14 +127,3 @@ class LayerWeights(keras.layers.Layer):
 
     def compute_output_shape(self, shapes):
         return tuple(shapes[0])
-
-
-@keras.saving.register_keras_serializable(package="keras_bert_impl")
-class IsToken(keras.layers.Layer):
-    """padding_mask as bool, (batch, length): True for tokens; at other positions LSTMs keep their state."""
-
-    def call(self, padding_mask):
-        return ops.not_equal(padding_mask, 0)
-
-    def compute_output_spec(self, padding_mask):
-        return keras.KerasTensor(padding_mask.shape, dtype="bool")

@@ -4,7 +4,7 @@ import keras
 
 from keras_bert_impl.batching import SortedBatches
 from keras_bert_impl.distribution import in_scope_of_model, is_shared
-from keras_bert_impl.encoders.epoch_loss import evaluate_outputs
+from keras_bert_impl.encoders.epoch_loss import EpochLossModel, evaluate_outputs
 from keras_bert_impl.preprocessing import TextPreprocessor, fit_inputs
 from keras_bert_impl.preprocessing.labels import takes_class_numbers
 from keras_bert_impl.preprocessing.other_libraries import in_memory
@@ -12,7 +12,7 @@ from keras_bert_impl.preprocessing.row_maker import RowMaker
 from keras_bert_impl.preprocessing.text_batches import TextBatches
 
 
-class FitOnTextsMixin:
+class FitOnTexts(EpochLossModel):
     """Lets a head's `fit`, `evaluate` and `predict` take texts wherever they take ids.
 
     Texts are a list or array of strings, or a column of pandas, polars, PyArrow or Hugging Face `datasets`; sentence
@@ -85,7 +85,6 @@ class FitOnTextsMixin:
         steps = arguments.get("steps_per_epoch"), arguments.get("validation_steps")
         data = fit_inputs.training(self.row_maker, given, *sizes, *steps)
         self._build_variables(data.x)
-        # Of every head that inherits from this class, the next one is `encoders.keras_methods.KerasMethodsMixin`.
         return super().fit(
             batch_size=batch_size, epochs=epochs, verbose=verbose, callbacks=callbacks, **data._asdict(), **arguments
         )

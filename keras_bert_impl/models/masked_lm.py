@@ -8,11 +8,8 @@ from keras import ops
 
 from keras_bert_impl.encoders.asked import Asked
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, WeightedCrossEntropy
-from keras_bert_impl.models.compile_arguments import loss_of_labelled, metrics_of_labelled
-from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
 from keras_bert_impl.models.joint_filling import fill_together
-from keras_bert_impl.models.pretrained import PretrainedMixin
-from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.models.task_model import TaskModel
 from keras_bert_impl.preprocessing import MaskedLMPreprocessor
 from keras_bert_impl.preprocessing.labels import LabelRule
 from keras_bert_impl.preprocessing.masked_texts import MaskedTextRows
@@ -30,7 +27,7 @@ class FilledMask(typing.NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class MaskedLM(FitOnTextsMixin, PretrainedMixin, keras.Model):
+class MaskedLM(TaskModel):
     """Predicts the words at masked positions (Devlin et al. 2019, section 3.1, task 1). Compiled by default
     with AdamW at 5e-5, the mean loss over predicted tokens, and accuracy.
 
@@ -54,6 +51,7 @@ class MaskedLM(FitOnTextsMixin, PretrainedMixin, keras.Model):
     preprocessor_class = MaskedLMPreprocessor
     asked = Asked("fill_mask", {"serving_default": {"text": ["The capital of France is [MASK]."]}}, "tokens")
     head_arguments = ("seed", "enhanced_decoder")
+    label_kind = "masked"
 
     def __init__(
         self,
@@ -74,31 +72,13 @@ class MaskedLM(FitOnTextsMixin, PretrainedMixin, keras.Model):
             states = encoder.decoded_states()
         logits = encoder.masked_lm_head()(states, predicted)
         inputs = {**encoder.input, "mask_positions": mask_positions}
-        super().__init__(encoder, tokenizer, sequence_length, logits, name, inputs=inputs, tracks_encoder=False)
-        object.__setattr__(self, "_states", states)
-        self.seed, self.enhanced_decoder = seed, enhanced_decoder
+        arguments = {"seed": seed, "enhanced_decoder": enhanced_decoder}
+        super().__init__(encoder, tokenizer, sequence_length, logits, name, inputs, **arguments)
         self.random = np.random.default_rng(seed)  # of which each `fit` draws the seed of its masks
-        self.compile(
-            optimizer=BertAdamW(5e-5),
-            # The mean over the predicted tokens; Keras' default would count the padding, too.
-            loss=WeightedCrossEntropy(ignore_class=NO_LABEL),
-            weighted_metrics=[LabelledAccuracy()],
-        )
 
-    def compile(
-        self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
-    ):
-        """`keras.Model.compile`, where `metrics` are weighted, too: rows are filled up with predictions of weight 0,
-        which Keras would count there. The accuracy is that of the predictions that have a label."""
-        loss = loss_of_labelled(loss)
-        given = [metric for metric in keras.tree.flatten([metrics, weighted_metrics]) if metric is not None]
-        # None for the loss: other metrics stay, since by their weights they count the right predictions.
-        weighted = metrics_of_labelled(None, given) if self.takes_class_numbers(loss) else given
-        super().compile(optimizer, loss, loss_weights, None, weighted or None, **arguments)
-
-    def scored_states(self):
-        """What the head scores, of all tokens: a tensor of the graph, (batch, length, hidden_size)."""
-        return self._states
+    def usual_objective(self):
+        # The mean over the predicted tokens; Keras' default would count the padding, too.
+        return {"loss": WeightedCrossEntropy(ignore_class=NO_LABEL), "weighted_metrics": [LabelledAccuracy()]}
 
     def label_rule(self, sizes):
         shape = (len(sizes.tokens), sizes.predictions)

@@ -5,13 +5,7 @@ from keras import ops
 
 from keras_bert_impl.encoders.asked import SENTENCE, Asked
 from keras_bert_impl.models.answers import Choice, named_classes, softmax
-from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
-from keras_bert_impl.models.pretrained import (
-    PretrainedMixin,
-    head_dense,
-    head_dropout,
-)
-from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.models.task_model import TaskModel, text_scores
 from keras_bert_impl.preprocessing import ChoicePreprocessor
 from keras_bert_impl.preprocessing.choices import ChoiceRows
 from keras_bert_impl.preprocessing.labels import LabelRule
@@ -19,7 +13,7 @@ from keras_bert_impl.preprocessing.other_libraries import in_memory
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class MultipleChoice(FitOnTextsMixin, PretrainedMixin, keras.Model):
+class MultipleChoice(TaskModel):
     """A score for each choice, by a dense layer over the pooled first token of text and choice, as for SWAG (Devlin et
     al. 2019, section 4.4). Compiled by default with AdamW at 5e-5, cross-entropy over the choices, and accuracy.
 
@@ -46,18 +40,12 @@ class MultipleChoice(FitOnTextsMixin, PretrainedMixin, keras.Model):
         encoder = encoder.for_task("choice")
         inputs = {name: keras.Input((None, None), dtype="int32", name=name) for name in encoder.input}
         rows = {name: FlattenChoices(name=f"flatten_{name}")(array) for name, array in inputs.items()}
-        dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
-        scores = head_dense(encoder, 1, "classifier")(
-            dropout(encoder.pooled(encoder(rows), rows))
-        )  # (batch * choices, 1)
+        scores, dropout_rate = text_scores(encoder, 1, dropout_rate, encoder(rows), rows)  # (batch * choices, 1)
         logits = UnflattenChoices(name="unflatten")(scores, inputs["token_ids"])
-        super().__init__(encoder, tokenizer, sequence_length, logits, name, inputs=inputs)
-        self.dropout_rate = dropout.rate
-        self.compile(
-            optimizer=BertAdamW(5e-5),
-            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            metrics=["accuracy"],
-        )
+        super().__init__(encoder, tokenizer, sequence_length, logits, name, inputs, dropout_rate=dropout_rate)
+
+    def usual_objective(self):
+        return {"loss": keras.losses.SparseCategoricalCrossentropy(from_logits=True), "metrics": ["accuracy"]}
 
     def named_outputs(self, logits, rows=None):
         """`logits` and `probabilities`, (batch, choices)."""

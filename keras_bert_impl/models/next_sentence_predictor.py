@@ -6,14 +6,12 @@ from keras import ops
 from keras_bert_impl import checkpoints
 from keras_bert_impl.encoders.asked import PAIR, Asked
 from keras_bert_impl.models.answers import softmax
-from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
-from keras_bert_impl.models.pretrained import PretrainedMixin, head_dense
-from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.models.task_model import TaskModel, head_dense
 from keras_bert_impl.preprocessing.labels import LabelRule
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class NextSentencePredictor(FitOnTextsMixin, PretrainedMixin, keras.Model):
+class NextSentencePredictor(TaskModel):
     """The next-sentence head of pre-training alone (Devlin et al. 2019, section 3.1, task 2). Compiled by default
     with AdamW at 5e-5, cross-entropy and accuracy.
 
@@ -33,15 +31,13 @@ class NextSentencePredictor(FitOnTextsMixin, PretrainedMixin, keras.Model):
     def __init__(self, encoder, tokenizer=None, sequence_length=None, name="bert_next_sentence_predictor"):
         logits = head_dense(encoder, 2, "next_sentence_head")(encoder.pooled(encoder.output, encoder.input))
         super().__init__(encoder, tokenizer, sequence_length, logits, name)
-        self.compile(
-            optimizer=BertAdamW(5e-5),
-            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            metrics=["accuracy"],
-        )
+
+    def usual_objective(self):
+        return {"loss": keras.losses.SparseCategoricalCrossentropy(from_logits=True), "metrics": ["accuracy"]}
 
     @classmethod
     def from_pretrained(cls, path, report=False, **arguments):
-        """The model of a checkpoint, see PretrainedMixin. Raises ValueError also if its head learnt something else than
+        """The model of a checkpoint, see TaskModel. Raises ValueError also if its head learnt something else than
         next sentences, as ALBERT's does."""
         checkpoint = checkpoints.open_checkpoint(path)
         learns = checkpoint.config.pair_tasks

@@ -8,15 +8,14 @@ from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders import build_encoder
-from keras_bert_impl.encoders.epoch_loss import SumOfMeansMixin
-from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
+from keras_bert_impl.encoders.epoch_loss import SumOfMeansModel
 from keras_bert_impl.encoders.layer_records import layer_records, restore_layer_records, without_layer_records
 from keras_bert_impl.kernels.cross_entropy import as_kept
 from keras_bert_impl.layers import Dense, GatherPositions, SpanBoundaryHead
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class Pretrainer(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
+class Pretrainer(SumOfMeansModel):
     """Masked language model and next-sentence prediction over one encoder (Devlin et al. 2019, section 3.1).
 
     Args:
@@ -38,7 +37,8 @@ class Pretrainer(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
 
     `fit` and `evaluate` take (inputs, labels) with the labels of `features.PRETRAINING_LABELS`, as
     `text.rows.numpy_data.TrainingBatches` yields them. The loss is the sum of the losses, as in the papers;
-    `compile` needs no argument for it.
+    `compile` needs no argument for it. `save_pretrained` writes Hugging Face's BertForPreTraining, or BertForMaskedLM;
+    a span-boundary head, which has no counterpart there, is in the same file as `span_boundary_head.*`.
     """
 
     def __init__(
@@ -137,14 +137,9 @@ class Pretrainer(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
         return training_flops(self.encoder, rows, length, predictions, self.enhanced_decoder)
 
     def get_config(self):
+        plain = ("next_sentence", "span_boundary", "enhanced_decoder", "permuted", "name")
         encoder = keras.saving.serialize_keras_object(self.encoder)
-        arguments = {"encoder": encoder, "next_sentence": self.next_sentence, "name": self.name}
-        arguments |= {
-            "span_boundary": self.span_boundary,
-            "enhanced_decoder": self.enhanced_decoder,
-            "permuted": self.permuted,
-        }
-        return {**arguments, **layer_records(self)}
+        return {"encoder": encoder, **{name: getattr(self, name) for name in plain}, **layer_records(self)}
 
     @classmethod
     def from_config(cls, config):
@@ -170,8 +165,3 @@ class Pretrainer(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
     def load_pretrained(self, path):
         """Loads a checkpoint into this model; heads that it lacks keep their values."""
         checkpoints.load(self, checkpoints.open_checkpoint(path))
-
-    def save_pretrained(self, directory):
-        """Writes `config.json` and `model.safetensors` as Hugging Face's BertForPreTraining, or BertForMaskedLM. A
-        span-boundary head, which has no counterpart there, is in the same file as `span_boundary_head.*`."""
-        checkpoints.huggingface.save(self, directory)

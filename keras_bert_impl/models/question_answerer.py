@@ -7,18 +7,16 @@ from keras_bert_impl.batching import SortedBatches, predict_rows
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.encoders.asked import SENTENCE, Asked
 from keras_bert_impl.losses import cross_entropy
-from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
-from keras_bert_impl.models.pretrained import PretrainedMixin, head_dense
 from keras_bert_impl.models.question_rows import QuestionRows
 from keras_bert_impl.models.span_answers import SCORE_OF_PADDING, best_answers, chosen_first
-from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.models.task_model import TaskModel, head_dense
 from keras_bert_impl.preprocessing import QuestionPreprocessor
 from keras_bert_impl.preprocessing.labels import LabelRule
 from keras_bert_impl.preprocessing.question_windows import question_rows, questions_of, warn_of_cut_questions
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class QuestionAnswerer(FitOnTextsMixin, PretrainedMixin, keras.Model):
+class QuestionAnswerer(TaskModel):
     """A start and an end vector over the tokens (Devlin et al. 2019, section 4.2). Compiled by default with AdamW at
     5e-5 and the mean of the two cross-entropies.
 
@@ -61,9 +59,10 @@ class QuestionAnswerer(FitOnTextsMixin, PretrainedMixin, keras.Model):
             logits = logits - penalty
         is_token = ops.expand_dims(ops.not_equal(encoder.input["padding_mask"], 0), -1)
         logits = ops.where(is_token, logits, SCORE_OF_PADDING)
-        super().__init__(encoder, tokenizer, sequence_length, logits, name, tracks_encoder=False)
-        self.null_threshold = null_threshold
-        self.compile(optimizer=BertAdamW(5e-5), loss=span_loss)
+        super().__init__(encoder, tokenizer, sequence_length, logits, name, null_threshold=null_threshold)
+
+    def usual_objective(self):
+        return {"loss": span_loss}
 
     def named_outputs(self, logits, rows=None):
         """`start_logits` and `end_logits`, (batch, length)."""

@@ -8,8 +8,7 @@ from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers import Dense
 from keras_bert_impl.models.answers import sigmoid
-from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
-from keras_bert_impl.models.pretrained import PretrainedMixin, head_dense
+from keras_bert_impl.models.task_model import TaskModel, head_dense
 from keras_bert_impl.preprocessing.texts import to_strings
 
 
@@ -23,7 +22,7 @@ class TokenDoubt(typing.NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class ReplacedTokenDetector(FitOnTextsMixin, PretrainedMixin, keras.Model):
+class ReplacedTokenDetector(TaskModel):
     """Scores for each token whether it was replaced by another (Clark et al. 2020, section 3.1): a dense layer and one
     output. `ElectraPretrainer` trains it; it has no loss of its own.
 
@@ -46,7 +45,7 @@ class ReplacedTokenDetector(FitOnTextsMixin, PretrainedMixin, keras.Model):
             name="replaced_token_transform",
         )(encoder.detection_vectors(encoder.output, encoder.input))
         logits = head_dense(encoder, 1, "replaced_token_head")(hidden)[..., 0]
-        super().__init__(encoder, tokenizer, sequence_length, logits, name, tracks_encoder=False)
+        super().__init__(encoder, tokenizer, sequence_length, logits, name)
 
     def find_replaced(self, texts, batch_size=32):
         """The probability of each token that it was replaced.

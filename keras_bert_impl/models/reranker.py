@@ -3,13 +3,10 @@
 import keras
 import numpy as np
 
-from keras_bert_impl import checkpoints
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.models.answers import finite, matches, sigmoid
 from keras_bert_impl.models.compile_arguments import AUC
-from keras_bert_impl.models.pretrained import load_model
 from keras_bert_impl.models.text_regressor import TextRegressor
-from keras_bert_impl.optimization import BertAdamW
 from keras_bert_impl.preprocessing.labels import refuse
 from keras_bert_impl.preprocessing.long_texts import LongTextRows
 from keras_bert_impl.preprocessing.other_libraries import in_memory
@@ -45,6 +42,7 @@ class Reranker(TextRegressor):
     Of the second kind each text is a row of its own with its query, of relevance 1 or 0, and `sample_weight` belongs to
     the queries. `evaluate` and `validation_data` take the same. `rank` orders texts by what a checkpoint of
     sentence-transformers shows: the sigmoid of the logit, or with score_activation "linear" the logit itself.
+    `from_pretrained` opens its CrossEncoders, too.
 
     Args:
         encoder, tokenizer, sequence_length, dropout_rate: as of TextRegressor.
@@ -58,6 +56,8 @@ class Reranker(TextRegressor):
     row_maker_class = RelevanceRows
     pair_columns = ("queries", "texts")
     head_arguments = ("dropout_rate", "score_activation")
+    label_kind = "relevance"
+    learning_rate = 2e-5
 
     def __init__(
         self,
@@ -72,27 +72,10 @@ class Reranker(TextRegressor):
             raise ValueError(f"score_activation {score_activation!r} is unknown; known are {', '.join(ACTIVATIONS)}.")
         super().__init__(encoder, tokenizer, sequence_length, dropout_rate, name=name)
         self.score_activation = score_activation
+
+    def usual_objective(self):
         loss = keras.losses.BinaryCrossentropy(from_logits=True)
-        self.compile(optimizer=BertAdamW(2e-5), loss=loss, metrics=[AUC(from_logits=True, name="auc")])
-
-    @classmethod
-    def from_pretrained(cls, path, report=False, **arguments):
-        """The reranker of a checkpoint, also of a CrossEncoder of sentence-transformers, or a new head over its
-        encoder; see PretrainedMixin and the class."""
-        checkpoint = checkpoints.open_checkpoint(path)
-        if not {"score_activation", "sequence_length"} <= set(arguments):
-            arguments = {**checkpoint.read_ranking(), **arguments}
-        return load_model(cls, checkpoint, report, **arguments)
-
-    @in_scope_of_model
-    def compile(
-        self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
-    ):
-        """`keras.Model.compile`, where "accuracy" is of the relevance 0 or 1, that a positive logit means."""
-        metrics, weighted_metrics = (
-            keras.tree.map_structure(_of_logit, given) for given in (metrics, weighted_metrics)
-        )
-        super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
+        return {"loss": loss, "metrics": [AUC(from_logits=True, name="auc")]}
 
     @in_scope_of_model
     def fit(self, x=None, y=None, *arguments, validation_split=0.0, validation_data=None, sample_weight=None, **more):
@@ -178,13 +161,6 @@ def labelled_pairs(x, y=None, sample_weight=None):
     pairs = [query for query in queries for _ in columns], [text for row in zip(*columns, strict=True) for text in row]
     labels = np.tile(np.eye(1, len(columns), dtype="float32")[0], len(queries))
     return pairs, labels, None if sample_weight is None else np.repeat(np.asarray(sample_weight), len(columns))
-
-
-def _of_logit(metric):
-    """A metric given to `compile`, where the name of the accuracy means that of one logit."""
-    if isinstance(metric, str) and metric.lower() in ("accuracy", "acc", "binary_accuracy"):
-        return keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)
-    return metric
 
 
 def _has_negatives(x):

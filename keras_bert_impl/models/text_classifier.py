@@ -5,20 +5,13 @@ import keras
 from keras_bert_impl.encoders.asked import PAIR, TEXT, Asked
 from keras_bert_impl.losses import MultiLabelF1
 from keras_bert_impl.models.answers import Label, best, named_classes, sigmoid, softmax
-from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
-from keras_bert_impl.models.pretrained import (
-    ClassesMixin,
-    checked_class_names,
-    head_dense,
-    head_dropout,
-)
-from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.models.task_model import ClassesModel, checked_class_names, text_scores
 from keras_bert_impl.preprocessing.labels import LabelRule, takes_zeros_and_ones
 from keras_bert_impl.preprocessing.long_texts import ClassRows, checked_long_texts
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TextClassifier(FitOnTextsMixin, ClassesMixin, keras.Model):
+class TextClassifier(ClassesModel):
     """A dense layer over the pooled first token (Devlin et al. 2019, section 4.1). Compiled by default with AdamW at
     5e-5, cross-entropy on logits and accuracy; with multi_label, binary cross-entropy on logits and
     `losses.MultiLabelF1`.
@@ -68,19 +61,15 @@ class TextClassifier(FitOnTextsMixin, ClassesMixin, keras.Model):
                 "the class or without."
             )
         encoder = encoder.for_task("text")
-        dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
-        logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.pooled(encoder.output, encoder.input)))
-        super().__init__(encoder, tokenizer, sequence_length, logits, name)
-        self.num_classes = num_classes
-        self.dropout_rate = dropout.rate
-        self.long_texts = checked_long_texts(long_texts)
-        self.class_names = class_names
-        self.multi_label = multi_label
-        if multi_label:
-            loss, metric = keras.losses.BinaryCrossentropy(from_logits=True), MultiLabelF1()
-        else:
-            loss, metric = keras.losses.SparseCategoricalCrossentropy(from_logits=True), "accuracy"
-        self.compile(optimizer=BertAdamW(5e-5), loss=loss, metrics=[metric])
+        logits, dropout_rate = text_scores(encoder, num_classes, dropout_rate)
+        arguments = {"num_classes": num_classes, "dropout_rate": dropout_rate, "class_names": class_names}
+        arguments |= {"multi_label": multi_label, "long_texts": checked_long_texts(long_texts)}
+        super().__init__(encoder, tokenizer, sequence_length, logits, name, **arguments)
+
+    def usual_objective(self):
+        if self.multi_label:
+            return {"loss": keras.losses.BinaryCrossentropy(from_logits=True), "metrics": [MultiLabelF1()]}
+        return {"loss": keras.losses.SparseCategoricalCrossentropy(from_logits=True), "metrics": ["accuracy"]}
 
     def named_outputs(self, logits, rows=None):
         """`logits` and `probabilities`, (batch, num_classes)."""

@@ -6,14 +6,14 @@ from keras import ops
 from keras_bert_impl.distribution import can_compile, in_scope_of_model
 from keras_bert_impl.embedding_losses import CosineSimilarityLoss, MultipleNegativesRankingLoss, TripletLoss
 from keras_bert_impl.embedding_metrics import RankingAccuracy, SpearmanCorrelation, TripletAccuracy
-from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
+from keras_bert_impl.models.task_model import TaskModel
 from keras_bert_impl.optimization import BertAdamW
 from keras_bert_impl.preprocessing.column_rows import ColumnRows, as_columns, columns_in
 from keras_bert_impl.preprocessing.texts import has_columns, is_text_dataset
 
 
-class TextColumnsMixin(FitOnTextsMixin):
-    """FitOnTextsMixin for a model that computes each text by itself, but is trained on rows of two or more texts.
+class TextColumnsModel(TaskModel):
+    """TaskModel for a model that computes each text by itself, but is trained on rows of two or more texts.
 
     Rows are a tuple of columns, `(anchors, positives)`, a list with a tuple for each row, a table of texts (a
     two-dimensional array, a pandas DataFrame), or a `tf.data.Dataset` of batches of such columns. As ids, they are a

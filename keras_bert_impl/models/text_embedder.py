@@ -4,14 +4,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints.sentence_transformers import modes_of
 from keras_bert_impl.embedding_losses import unit_vectors
 from keras_bert_impl.encoders.asked import TEXT, Asked
 from keras_bert_impl.layers.last_token import last_token
 from keras_bert_impl.models.answers import matches, of_length_one
-from keras_bert_impl.models.pretrained import PretrainedMixin, check_has_four_layers, load_model
-from keras_bert_impl.models.text_columns import TextColumnsMixin
+from keras_bert_impl.models.task_model import check_has_four_layers
+from keras_bert_impl.models.text_columns import TextColumnsModel
 from keras_bert_impl.preprocessing.column_rows import ColumnRows
 from keras_bert_impl.preprocessing.long_texts import checked_long_texts
 from keras_bert_impl.preprocessing.texts import to_strings
@@ -31,7 +30,7 @@ POOLINGS = ("cls", "mean", "max", "last_four", "mean_sqrt_len_tokens", "weighted
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
+class TextEmbedder(TextColumnsModel):
     """One vector per text, pooled from the vectors of its tokens; [CLS] and [SEP] count, padding does not.
 
     Args:
@@ -57,7 +56,7 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
     refused, unless pooling, normalize and sequence_length are all given.
 
     `fit` trains on rows of texts, each of which gets its own vector, and unless the model was compiled before, with the
-    loss that suits the rows; see `TextColumnsMixin.fit` and `embedding_losses`. One of:
+    loss that suits the rows; see `TextColumnsModel.fit` and `embedding_losses`. One of:
 
         embedder.fit((first, second), similarity)           # pairs and their similarity, from -1 to 1
         embedder.fit((anchors, positives))                  # the other positives of a batch are the negatives
@@ -101,50 +100,10 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         vectors = TokenPooling(pooling, normalize, dtype="float32", name="pooling")(
             tokens, encoder.input["padding_mask"]
         )
-        super().__init__(encoder, tokenizer, sequence_length, vectors, name)
+        arguments = {"pooling": pooling, "normalize": normalize, "long_texts": checked_long_texts(long_texts)}
+        arguments |= {"prompts": dict(prompts) if prompts else None, "similarity_function": similarity_function}
+        super().__init__(encoder, tokenizer, sequence_length, vectors, name, **arguments)
         self.input_spec = None  # rows of several texts, (batch, columns, length), are inputs, too
-        self.pooling, self.normalize = pooling, normalize
-        self.long_texts = checked_long_texts(long_texts)
-        self.prompts = dict(prompts) if prompts else None
-        self.similarity_function = similarity_function
-
-    @classmethod
-    def from_pretrained(cls, path, report=False, **arguments):
-        """The embedder of a checkpoint; see PretrainedMixin and the class."""
-        checkpoint = checkpoints.open_checkpoint(path)
-        if not {"pooling", "normalize", "sequence_length"} <= set(arguments):
-            arguments = {**checkpoint.read_pooling(), **arguments}
-        return load_model(cls, checkpoint, report, **arguments)
-
-    # The pooler would get no gradient: Keras warns of that, and on JAX weight decay would shrink it.
-    @property
-    def trainable_variables(self):
-        return self._without_pooler(super().trainable_variables)
-
-    @property
-    def trainable_weights(self):
-        return self._without_pooler(super().trainable_weights)
-
-    @property
-    def non_trainable_variables(self):
-        return [*super().non_trainable_variables, *self._trainable_of_pooler()]
-
-    @property
-    def non_trainable_weights(self):
-        return [*super().non_trainable_weights, *self._trainable_of_pooler()]
-
-    @property
-    def unused_layers(self):
-        """Those of the encoder that the vectors do not depend on."""
-        in_graph = {id(layer) for layer in self.layers}
-        return [layer for layer in self.encoder.layers if id(layer) not in in_graph]
-
-    def _trainable_of_pooler(self):
-        return [weight for layer in self.unused_layers for weight in layer.trainable_weights] if self.trainable else []
-
-    def _without_pooler(self, variables):
-        left_out = {id(weight) for weight in self._trainable_of_pooler()}
-        return [variable for variable in variables if id(variable) not in left_out]
 
     def named_outputs(self, vectors, rows=None):
         """`vector`, (batch, width)."""

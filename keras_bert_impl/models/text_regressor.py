@@ -3,19 +3,13 @@
 import keras
 
 from keras_bert_impl.encoders.asked import PAIR, TEXT, Asked
-from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
-from keras_bert_impl.models.pretrained import (
-    PretrainedMixin,
-    head_dense,
-    head_dropout,
-)
-from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.models.task_model import TaskModel, text_scores
 from keras_bert_impl.preprocessing.labels import LabelRule
 from keras_bert_impl.preprocessing.long_texts import LongTextRows, checked_long_texts
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TextRegressor(FitOnTextsMixin, PretrainedMixin, keras.Model):
+class TextRegressor(TaskModel):
     """A dense layer of one column over the pooled first token, as for STS-B (Devlin et al. 2019, appendix B.1).
     Compiled by default with AdamW at 5e-5 and the mean squared error.
 
@@ -34,7 +28,7 @@ class TextRegressor(FitOnTextsMixin, PretrainedMixin, keras.Model):
     row_maker_class = LongTextRows
     asked = Asked("regress", {"serving_default": TEXT, "pairs": PAIR}, "value")
     head_arguments = ("dropout_rate", "long_texts")
-    returns_numbers = True
+    label_kind = "number"
 
     def __init__(
         self,
@@ -46,12 +40,12 @@ class TextRegressor(FitOnTextsMixin, PretrainedMixin, keras.Model):
         name="bert_text_regressor",
     ):
         encoder = encoder.for_task("text")
-        dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
-        value = head_dense(encoder, 1, "classifier")(dropout(encoder.pooled(encoder.output, encoder.input)))
-        super().__init__(encoder, tokenizer, sequence_length, value, name)
-        self.dropout_rate = dropout.rate
-        self.long_texts = checked_long_texts(long_texts)
-        self.compile(optimizer=BertAdamW(5e-5), loss="mean_squared_error", metrics=["mean_absolute_error"])
+        value, dropout_rate = text_scores(encoder, 1, dropout_rate)
+        arguments = {"dropout_rate": dropout_rate, "long_texts": checked_long_texts(long_texts)}
+        super().__init__(encoder, tokenizer, sequence_length, value, name, **arguments)
+
+    def usual_objective(self):
+        return {"loss": "mean_squared_error", "metrics": ["mean_absolute_error"]}
 
     def named_outputs(self, outputs, rows=None):
         """`value`, (batch,)."""

@@ -5,19 +5,13 @@ import keras
 from keras_bert_impl.encoders.asked import TEXT, Asked
 from keras_bert_impl.losses import NO_LABEL, WeightedCrossEntropy
 from keras_bert_impl.models.answers import named_classes
-from keras_bert_impl.models.pretrained import (
-    ClassesMixin,
-    checked_class_names,
-    head_dense,
-    head_dropout,
-)
-from keras_bert_impl.models.word_labels import WordLabelsMixin
-from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.models.task_model import checked_class_names, head_dense, head_dropout
+from keras_bert_impl.models.word_labels import WordLabelsModel
 from keras_bert_impl.preprocessing.entities import metrics_of_words
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TokenClassifier(WordLabelsMixin, ClassesMixin, keras.Model):
+class TokenClassifier(WordLabelsModel):
     """A dense layer over every token, as for CoNLL-2003 (Devlin et al. 2019, section 5.3). Compiled by default with
     AdamW at 5e-5, the mean cross-entropy over labelled tokens, accuracy, and, if the classes mark entities, their F1
     (`entities.EntityF1`).
@@ -64,16 +58,13 @@ class TokenClassifier(WordLabelsMixin, ClassesMixin, keras.Model):
             dropout_rate = encoder.config.token_classifier_dropout_rate
         dropout = head_dropout(encoder, dropout_rate, "token_dropout")
         logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.token_vectors(encoder.output)))
-        super().__init__(encoder, tokenizer, sequence_length, logits, name, tracks_encoder=False)
-        self.num_classes = num_classes
-        self.dropout_rate = dropout.rate
-        self.class_names = class_names
-        self.compile(
-            optimizer=BertAdamW(5e-5),
-            # The mean over the batch's tokens that have a label; Keras' default would count the padding, too.
-            loss=WeightedCrossEntropy(ignore_class=NO_LABEL),
-            metrics=metrics_of_words(self.class_names),
-        )
+        arguments = {"num_classes": num_classes, "dropout_rate": dropout.rate, "class_names": class_names}
+        super().__init__(encoder, tokenizer, sequence_length, logits, name, **arguments)
+
+    def usual_objective(self):
+        # The mean over the batch's tokens that have a label; Keras' default would count the padding, too.
+        loss = WeightedCrossEntropy(ignore_class=NO_LABEL)
+        return {"loss": loss, "metrics": metrics_of_words(self.class_names)}
 
     def named_outputs(self, logits, rows=None):
         """`logits` and `probabilities`, (batch, length, num_classes)."""

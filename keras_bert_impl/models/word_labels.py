@@ -5,8 +5,7 @@ import numpy as np
 from keras_bert_impl.batching import Rows, SortedBatches, predict_rows
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.models.answers import Label, softmax
-from keras_bert_impl.models.compile_arguments import loss_of_labelled, metrics_of_labelled
-from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
+from keras_bert_impl.models.task_model import ClassesModel
 from keras_bert_impl.preprocessing import WordsPreprocessor
 from keras_bert_impl.preprocessing.entities import entities_of
 from keras_bert_impl.preprocessing.labelled_words import WordRows, rule_of_classes
@@ -17,7 +16,7 @@ from keras_bert_impl.preprocessing.word_rows import split_texts, split_words
 AGGREGATIONS = ("first", "average", "max")
 
 
-class WordLabelsMixin(FitOnTextsMixin):
+class WordLabelsModel(ClassesModel):
     """`fit` on words with labels and on texts with marked characters, and `tag`, for models with an output for each
     token and with `class_names`.
 
@@ -27,16 +26,7 @@ class WordLabelsMixin(FitOnTextsMixin):
 
     row_maker_class = WordRows
     preprocessor_class = WordsPreprocessor
-
-    def compile(
-        self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
-    ):
-        """`keras.Model.compile`, where a loss of class numbers and the accuracy are those of the tokens that have a
-        label; see `compile_arguments`."""
-        loss = loss_of_labelled(loss)
-        if self.takes_class_numbers(loss):
-            metrics, weighted_metrics = (metrics_of_labelled(loss, given) for given in (metrics, weighted_metrics))
-        super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
+    label_kind = "token"
 
     @in_scope_of_model
     def tag(self, texts, aggregation="first", batch_size=32):

@@ -123,7 +123,6 @@ def model_of(checkpoint, encoder_only):
             return kind(encoder, tokenizer=checkpoint.tokenizer, **checkpoint.arguments_of(kind))
     if is_embedder(checkpoint):
         arguments = {"sequence_length": checkpoint.sequence_length, **checkpoint.arguments_of(models.TextEmbedder)}
-        arguments |= checkpoint.read_pooling()
         return models.TextEmbedder(encoder, tokenizer=checkpoint.tokenizer, **arguments)
     if not checkpoint.has("classifier/"):
         return encoder
@@ -131,10 +130,9 @@ def model_of(checkpoint, encoder_only):
     if checkpoint.class_names is not None:
         classes = {"num_classes": len(checkpoint.class_names), "class_names": checkpoint.class_names}
     kind = CLASSIFIERS.get(checkpoint.task, models.TextClassifier if classes else models.TextRegressor)
+    if kind is models.TextRegressor and checkpoint.read_ranking():
+        kind = models.Reranker
     arguments = {"sequence_length": checkpoint.sequence_length, **classes, **checkpoint.arguments_of(kind)}
-    if kind is models.TextRegressor and (of_ranking := checkpoint.read_ranking()):
-        kind, arguments = models.Reranker, {**arguments, **of_ranking}
-        arguments.pop("long_texts", None)
     return kind(encoder, tokenizer=checkpoint.tokenizer, **arguments)
 
 

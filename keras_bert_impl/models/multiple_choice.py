@@ -13,7 +13,6 @@ from keras_bert_impl.models.pretrained import (
 )
 from keras_bert_impl.optimization import BertAdamW
 from keras_bert_impl.preprocessing import ChoicePreprocessor
-from keras_bert_impl.preprocessing.choices import ChoiceRows
 from keras_bert_impl.preprocessing.labels import LabelRule
 from keras_bert_impl.preprocessing.other_libraries import in_memory
 
@@ -35,7 +34,6 @@ class MultipleChoice(FitOnTextsMixin, PretrainedMixin, keras.Model):
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 
-    row_maker_class = ChoiceRows
     preprocessor_class = ChoicePreprocessor
     asked = Asked(
         "choose", {"serving_default": {"text": [SENTENCE], "endings": [["It slept.", "It was a dog."]]}}, "class_id"

@@ -10,24 +10,11 @@ from keras_bert_impl.models.compile_arguments import AUC
 from keras_bert_impl.models.pretrained import load_model
 from keras_bert_impl.models.text_regressor import TextRegressor
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.preprocessing.labels import refuse
-from keras_bert_impl.preprocessing.long_texts import LongTextRows
 from keras_bert_impl.preprocessing.other_libraries import in_memory
 from keras_bert_impl.preprocessing.splits_and_weights import split_rows
 from keras_bert_impl.preprocessing.texts import columns_of, has_columns, to_strings
 
 ACTIVATIONS = {"sigmoid": sigmoid, "linear": finite}
-
-
-class RelevanceRows(LongTextRows):
-    """Rows of a query and a text, and their relevance."""
-
-    def checked(self, sizes, labels, weights):
-        labels, weights = super().checked(sizes, labels, weights)
-        kinds = keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy
-        if isinstance(getattr(self.head, "loss", None), kinds) and labels is not None:
-            refuse(labels, (labels < 0) | (labels > 1), "labels", "but the cross-entropy takes a relevance from 0 to 1")
-        return labels, weights
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -55,7 +42,6 @@ class Reranker(TextRegressor):
     Raises: ValueError for another score_activation, and as TextRegressor does.
     """
 
-    row_maker_class = RelevanceRows
     pair_columns = ("queries", "texts")
     head_arguments = ("dropout_rate", "score_activation")
 
@@ -157,8 +143,10 @@ class Reranker(TextRegressor):
         return [matches(scores, list(one), top_k) for scores, one in zip(found, texts, strict=True)]
 
     def label_rule(self, sizes):
-        rule = super().label_rule(sizes)
-        return rule and rule._replace(meaning="the relevance of its text to its query")
+        kinds = keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy
+        is_share = isinstance(getattr(self, "loss", None), kinds)
+        scale = (0, 1, "but the cross-entropy takes a relevance from 0 to 1") if is_share else None
+        return super().label_rule(sizes)._replace(meaning="the relevance of its text to its query", scale=scale)
 
 
 def labelled_pairs(x, y=None, sample_weight=None):

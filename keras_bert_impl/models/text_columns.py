@@ -1,6 +1,7 @@
 """`fit` and `evaluate` on rows of several texts, each of which gets a vector of its own."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_bert_impl.distribution import can_compile, in_scope_of_model
@@ -8,8 +9,16 @@ from keras_bert_impl.embedding_losses import CosineSimilarityLoss, MultipleNegat
 from keras_bert_impl.embedding_metrics import RankingAccuracy, SpearmanCorrelation, TripletAccuracy
 from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.preprocessing.column_rows import ColumnRows, as_columns, columns_in
+from keras_bert_impl.preprocessing.column_rows import (
+    ColumnsPreprocessor,
+    as_columns,
+    columns_in,
+    sizes_of_columns,
+    text_numbers,
+)
+from keras_bert_impl.preprocessing.labels import LabelRule, checked_labels
 from keras_bert_impl.preprocessing.texts import has_columns, is_text_dataset
+from keras_bert_impl.user_warnings import warn_user
 
 
 class TextColumnsMixin(FitOnTextsMixin):
@@ -23,7 +32,8 @@ class TextColumnsMixin(FitOnTextsMixin):
     `embedding_losses`.
     """
 
-    row_maker_class = ColumnRows
+    preprocessor_class = ColumnsPreprocessor
+    preprocessor = None  # rows of several texts are made by `fit` alone
 
     @in_scope_of_model
     def fit(self, x=None, y=None, *arguments, **more):
@@ -58,6 +68,44 @@ class TextColumnsMixin(FitOnTextsMixin):
         if len(shape) == 2:
             return super().compute_output_spec(inputs, training=training, mask=mask)
         return keras.KerasTensor((*shape[:2], self.outputs[0].shape[-1]), dtype=self.outputs[0].dtype)
+
+    def checked_labels(self, sizes, labels, weights):
+        """Labels and weights for the loss: similarities, (examples,), or without these the numbers of the texts,
+        (examples, columns)."""
+        if sizes.texts is None:
+            return super().checked_labels(sizes, labels, weights)
+        loss = getattr(self, "loss", None)
+        kind, takes = type(loss).__name__, getattr(loss, "takes_similarities", None)
+        if takes is not None and takes != (labels is not None):
+            wanted = "the similarity of each pair" if takes else "no labels"
+            raise ValueError(f"{kind} takes {wanted}: fit((first, second), similarity), or fit((anchors, positives)).")
+        if labels is None:
+            # One label stands for each row, so that only the weights are checked.
+            return sizes.texts, checked_labels(sizes.texts[:, 0], weights, None, sizes)[1]
+        scale = getattr(loss, "label_range", None)
+        if scale is not None:
+            low, high = scale
+            why = f"but {kind} compares labels with cosines, from {low:g} to {high:g}: CoSENTLoss takes any scale"
+            scale = low, high, why
+        rule = LabelRule((len(sizes.texts),), None, "the similarity of its pair", scale=scale)
+        return checked_labels(labels, weights, rule, sizes)
+
+    def checked_beside(self, x, labels, weights):
+        if not isinstance(x, dict) or "token_ids" not in x:
+            return labels, weights
+        ids = ops.convert_to_numpy(x["token_ids"])
+        numbers = text_numbers(ids.reshape(-1, ids.shape[2]).tolist())
+        return self.checked_labels(sizes_of_columns(numbers.reshape(ids.shape[:2])), labels, weights)
+
+    def note_rows(self, rows, is_batch=False):
+        if is_batch or not isinstance(self.loss, MultipleNegativesRankingLoss):
+            return
+        _, counts = np.unique(rows.labels, return_counts=True)
+        if repeated := int(counts[counts > 1].sum()):
+            warn_user(
+                f"{repeated:,} of {counts.sum():,} texts occur more than once. Where equal texts meet in a batch, they "
+                "are not taken as negatives of each other."
+            )
 
     def _prepare(self, x, y):
         """Compiles the model for its data, if it is not compiled."""

@@ -11,7 +11,7 @@ from keras_bert_impl.models.pretrained import (
 )
 from keras_bert_impl.optimization import BertAdamW
 from keras_bert_impl.preprocessing.labels import LabelRule
-from keras_bert_impl.preprocessing.long_texts import LongTextRows, checked_long_texts
+from keras_bert_impl.preprocessing.long_texts import checked_long_texts
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -23,7 +23,7 @@ class TextRegressor(FitOnTextsMixin, PretrainedMixin, keras.Model):
         encoder: a BertEncoder, or another family's.
         tokenizer: a Tokenizer; with it `fit`, `evaluate` and `predict` take texts or pairs of them.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
-        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `long_texts.LongTextRows`.
+        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `preprocessing.long_texts`.
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
 
     Input:  dict of the encoder's inputs, or texts.
@@ -31,7 +31,6 @@ class TextRegressor(FitOnTextsMixin, PretrainedMixin, keras.Model):
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 
-    row_maker_class = LongTextRows
     asked = Asked("regress", {"serving_default": TEXT, "pairs": PAIR}, "value")
     head_arguments = ("dropout_rate", "long_texts")
     returns_numbers = True

@@ -2,88 +2,38 @@
 
 import keras
 import numpy as np
-from keras import ops
 
 from keras_bert_impl.batching import Rows
-from keras_bert_impl.embedding_losses import MultipleNegativesRankingLoss
-from keras_bert_impl.preprocessing.labels import LabelRule, RowSizes, checked_labels, refuse
-from keras_bert_impl.preprocessing.long_texts import LongTextRows
-from keras_bert_impl.preprocessing.texts import columns_of, has_columns, is_text_dataset, is_text_input, to_strings
-from keras_bert_impl.user_warnings import warn_user
+from keras_bert_impl.preprocessing.labels import RowSizes
+from keras_bert_impl.preprocessing.preprocessors import TextPreprocessor
+from keras_bert_impl.preprocessing.texts import columns_of, has_columns, is_text_dataset, is_text_input
 
 
-class ColumnRows(LongTextRows):
+class ColumnsPreprocessor(TextPreprocessor):
     """Rows of two or more texts, whose labels are similarities, or the numbers of the texts; and single texts."""
 
-    def is_natural(self, x):
+    def takes(self, x):
         return is_text_input(x) or has_columns(x)
 
-    def unlabelled(self, texts):
-        columns = columns_of(texts)
+    def makes_labels(self, x):
+        return columns_of(x) is not None
+
+    def unlabelled(self, x):
+        columns = columns_of(x)
         if columns is None:
-            return super().unlabelled(to_strings(texts))
+            return super().unlabelled(x)
         flat = [text for row in zip(*columns, strict=True) for text in row]
         return Rows.from_texts(self.tokenizer, flat, None, self.sequence_length, choices=len(columns))
 
-    def to_train(self, texts, labels, weights, batch_size, shuffle):
-        batches = super().to_train(texts, labels, weights, batch_size, shuffle)
-        self._warn_of_equal_texts(batches.rows)
-        return batches
+    def sizes(self, rows):
+        if rows.choices is None:
+            return super().sizes(rows)
+        return sizes_of_columns(text_numbers(rows.first).reshape(-1, rows.choices))
 
-    def labelled(self, texts, labels, weights):
-        rows = self.fitting(self.unlabelled(texts))
-        if rows.choices is None:  # single texts
-            return super().labelled(texts, labels, weights)
-        numbers = text_numbers(rows.first).reshape(-1, rows.choices)
-        rows.labels, rows.weights = self._targets(numbers, labels, weights)
-        return rows
 
-    def _warn_of_equal_texts(self, rows):
-        if not isinstance(self.head.loss, MultipleNegativesRankingLoss):
-            return
-        _, counts = np.unique(rows.labels, return_counts=True)
-        repeated = int(counts[counts > 1].sum())
-        if repeated:
-            warn_user(
-                f"{repeated:,} of {counts.sum():,} texts occur more than once. Where equal texts meet in a batch, they "
-                "are not taken as negatives of each other."
-            )
-
-    def validation(self, data):
-        return (data, None) if has_columns(data) else data
-
-    def checked_beside(self, x, labels, weights):
-        if not isinstance(x, dict) or "token_ids" not in x:
-            return labels, weights
-        shape = np.shape(x["token_ids"])
-        numbers = text_numbers(np.reshape(ops.convert_to_numpy(x["token_ids"]), (-1, shape[2])).tolist())
-        return self._targets(numbers.reshape(shape[:2]), labels, weights)
-
-    def converted(self, batch, random, pad_to):
-        is_trained = self.is_natural(batch) and columns_of(batch) is not None
-        return super().converted((batch, None) if is_trained else batch, random, pad_to)
-
-    def _targets(self, numbers, labels, weights):
-        """Labels and sample weights for the loss. Labels are similarities, (examples,), or without these the numbers of
-        the texts, (examples, columns).
-
-        Raises: ValueError for labels that the loss does not take, naming the first one.
-        """
-        loss = getattr(self.head, "loss", None)
-        kind, takes = type(loss).__name__, getattr(loss, "takes_similarities", None)
-        if takes is not None and takes != (labels is not None):
-            wanted = "the similarity of each pair" if takes else "no labels"
-            raise ValueError(f"{kind} takes {wanted}: fit((first, second), similarity), or fit((anchors, positives)).")
-        sizes = RowSizes(np.ones(len(numbers), "int32"), 1)
-        if labels is None:
-            # One label stands for each row, so that only the weights are checked.
-            return numbers, checked_labels(numbers[:, 0], weights, None, sizes)[1]
-        rule = LabelRule((len(numbers),), None, "the similarity of its pair")
-        labels, weights = checked_labels(labels, weights, rule, sizes)
-        low, high = getattr(loss, "label_range", None) or (-np.inf, np.inf)
-        scale = f"but {kind} compares labels with cosines, from {low:g} to {high:g}: CoSENTLoss takes any scale"
-        refuse(labels, (labels < low) | (labels > high), "labels", scale)
-        return labels, weights
+def sizes_of_columns(numbers):
+    """The RowSizes of rows of several texts, from the numbers of these, (examples, columns)."""
+    return RowSizes(np.ones(len(numbers), "int32"), 1, texts=numbers)
 
 
 def as_columns(x):

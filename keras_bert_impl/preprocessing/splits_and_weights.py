@@ -103,3 +103,11 @@ def weights_of_rows(class_weight, labels, weights):
         class_weight = balanced_weights(labels)
     of_rows = np.array([class_weight.get(label, 1.0) for label in labels.tolist()], "float32")
     return of_rows if weights is None else of_rows * np.asarray(weights, "float32")
+
+
+def with_class_weights(class_weight, rows):
+    """The weights of `batching.Rows`, with those of their classes; a text counts once, however many windows it has."""
+    if rows.windows is None:
+        return weights_of_rows(class_weight, rows.labels, rows.weights)
+    of_texts = weights_of_rows(class_weight, rows.of_texts(rows.labels), None)
+    return np.repeat(of_texts, rows.windows) * (1 if rows.weights is None else rows.weights)

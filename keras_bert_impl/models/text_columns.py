@@ -4,20 +4,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert_impl.distribution import can_compile, in_scope_of_model
+from keras_bert_impl.distribution import can_compile
 from keras_bert_impl.embedding_losses import CosineSimilarityLoss, MultipleNegativesRankingLoss, TripletLoss
 from keras_bert_impl.embedding_metrics import RankingAccuracy, SpearmanCorrelation, TripletAccuracy
 from keras_bert_impl.models.fit_on_texts import FitOnTextsMixin
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.preprocessing.column_rows import (
-    ColumnsPreprocessor,
-    as_columns,
-    columns_in,
-    sizes_of_columns,
-    text_numbers,
-)
+from keras_bert_impl.preprocessing.column_rows import ColumnsPreprocessor, sizes_of_columns, text_numbers
 from keras_bert_impl.preprocessing.labels import LabelRule, checked_labels
-from keras_bert_impl.preprocessing.texts import has_columns, is_text_dataset
 from keras_bert_impl.user_warnings import warn_user
 
 
@@ -29,31 +22,13 @@ class TextColumnsMixin(FitOnTextsMixin):
     dict of arrays (batch, columns, length); the outputs are (batch, columns, width). Single texts are (batch, length).
 
     The labels of rows are similarities, or none: then the losses are given the numbers of the texts; see
-    `embedding_losses`.
+    `embedding_losses`. Before the first call of `compile`, `fit` and `evaluate` compile for the data they are given:
+    with AdamW at 2e-5, and for pairs with a similarity `CosineSimilarityLoss` and Spearman's correlation, for triplets
+    `TripletLoss`, for other rows without a similarity `MultipleNegativesRankingLoss`.
     """
 
     preprocessor_class = ColumnsPreprocessor
     preprocessor = None  # rows of several texts are made by `fit` alone
-
-    @in_scope_of_model
-    def fit(self, x=None, y=None, *arguments, **more):
-        """`keras.Model.fit` on pairs with a similarity, on anchors and positives, or on triplets.
-
-        Before the first call of `compile`, `fit` and `evaluate` compile for the data they are given: with AdamW at
-        2e-5, and for pairs with a similarity `CosineSimilarityLoss` and Spearman's correlation, for triplets
-        `TripletLoss`, for other rows without a similarity `MultipleNegativesRankingLoss`. Rows are batched by length.
-        """
-        validation_data = more.get("validation_data")
-        if isinstance(validation_data, tuple) and not has_columns(validation_data):
-            more["validation_data"] = (as_columns(validation_data[0]), *validation_data[1:])
-        self._prepare(x, y)
-        return super().fit(as_columns(x), y, *arguments, **more)
-
-    @in_scope_of_model
-    def evaluate(self, x=None, y=None, *arguments, **more):
-        """`keras.Model.evaluate` on rows as `fit` takes them, always in the same batches."""
-        self._prepare(x, y)
-        return super().evaluate(as_columns(x), y, *arguments, **more)
 
     def call(self, inputs, training=None, mask=None):
         shape = ops.shape(keras.tree.flatten(inputs)[0])
@@ -72,6 +47,13 @@ class TextColumnsMixin(FitOnTextsMixin):
     def checked_labels(self, sizes, labels, weights):
         """Labels and weights for the loss: similarities, (examples,), or without these the numbers of the texts,
         (examples, columns)."""
+        if not self.compiled:
+            columns = 1 if sizes.texts is None else sizes.texts.shape[1]
+            self.compile(
+                optimizer=BertAdamW(2e-5),  # Reimers & Gurevych 2019, section 3.1
+                jit_compile="auto" if can_compile() else False,
+                **usual_objective(columns, labels is not None),
+            )
         if sizes.texts is None:
             return super().checked_labels(sizes, labels, weights)
         loss = getattr(self, "loss", None)
@@ -106,18 +88,6 @@ class TextColumnsMixin(FitOnTextsMixin):
                 f"{repeated:,} of {counts.sum():,} texts occur more than once. Where equal texts meet in a batch, they "
                 "are not taken as negatives of each other."
             )
-
-    def _prepare(self, x, y):
-        """Compiles the model for its data, if it is not compiled."""
-        columns = columns_in(x)
-        if columns is None or self.compiled:
-            return
-        is_labelled = isinstance(x.element_spec[0], tuple) if is_text_dataset(x) else y is not None
-        self.compile(
-            optimizer=BertAdamW(2e-5),  # Reimers & Gurevych 2019, section 3.1
-            jit_compile="auto" if can_compile() else False,
-            **usual_objective(columns, is_labelled),
-        )
 
 
 def usual_objective(columns, is_labelled):

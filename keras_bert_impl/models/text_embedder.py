@@ -47,7 +47,7 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
     refused, unless pooling, normalize and sequence_length are all given.
 
     `fit` trains on rows of texts, each of which gets its own vector, and unless the model was compiled before, with the
-    loss that suits the rows; see `TextColumnsMixin.fit` and `embedding_losses`. One of:
+    loss that suits the rows; see `TextColumnsMixin` and `embedding_losses`. One of:
 
         embedder.fit((first, second), similarity)           # pairs and their similarity, from -1 to 1
         embedder.fit((anchors, positives))                  # the other positives of a batch are the negatives

@@ -1,4 +1,4 @@
-"""Rows of several texts, each of which gets a vector of its own."""
+"""Rows of several texts: each with a vector of its own, or a query with each of the others."""
 
 import keras
 import numpy as np
@@ -6,7 +6,7 @@ import numpy as np
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.preprocessing.labels import RowSizes
 from keras_bert_impl.preprocessing.preprocessors import TextPreprocessor
-from keras_bert_impl.preprocessing.texts import columns_of, has_columns, is_text_dataset, is_text_input
+from keras_bert_impl.preprocessing.texts import columns_of, has_columns, is_text_input
 
 
 class ColumnsPreprocessor(TextPreprocessor):
@@ -17,6 +17,9 @@ class ColumnsPreprocessor(TextPreprocessor):
 
     def makes_labels(self, x):
         return columns_of(x) is not None
+
+    def sentences(self, x, y=None):
+        return tuple(columns_of(x)) if has_columns(x) else x
 
     def unlabelled(self, x):
         columns = columns_of(x)
@@ -36,26 +39,40 @@ def sizes_of_columns(numbers):
     return RowSizes(np.ones(len(numbers), "int32"), 1, texts=numbers)
 
 
-def as_columns(x):
-    """A table of texts as a tuple of its columns; anything else stays."""
-    return tuple(columns_of(x)) if has_columns(x) else x
-
-
-def columns_in(x):
-    """The number of texts in each row of what Keras' methods are given; None if it is not known."""
-    if is_text_dataset(x):
-        spec = x.element_spec[0] if isinstance(x.element_spec, tuple) else x.element_spec
-        spec = spec if isinstance(spec, tuple) else x.element_spec
-        return sum(part.dtype.name == "string" for part in keras.tree.flatten(spec))
-    if isinstance(x, dict) and "token_ids" in x:
-        shape = np.shape(x["token_ids"])
-        return shape[1] if len(shape) == 3 else 1
-    if is_text_input(x) or has_columns(x):
-        return len(columns_of(x) or [x])
-    return None
-
-
 def text_numbers(rows):
     """A number for each list of ids, int32, the same for equal lists."""
     numbers = {}
     return np.array([numbers.setdefault(tuple(ids), len(numbers)) for ids in rows], "int32")
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class RelevancePreprocessor(TextPreprocessor):
+    """Queries with a text each, whose labels are its relevance; or with a positive and negatives, which need none: each
+    is a row with the query, of relevance 1 or 0. Weights belong to queries."""
+
+    def takes(self, x):
+        return is_text_input(x) or has_columns(x)
+
+    def makes_labels(self, x):
+        return len(columns_of(x) or ()) > 2
+
+    def rows(self, x, y=None, sample_weight=None, check=None):
+        if self.makes_labels(x):
+            x, y, sample_weight = labelled_pairs(x, y, sample_weight)
+        return super().rows(x, y, sample_weight, check)
+
+
+def labelled_pairs(x, y=None, sample_weight=None):
+    """Queries, positives and negatives as pairs with their relevance: (pairs, labels, sample weights).
+
+    Raises: ValueError for labels beside negatives.
+    """
+    if y is not None:
+        raise ValueError(
+            "Labels beside queries, positives and negatives: leave y out, or give (queries, texts) with the relevance "
+            "of each pair."
+        )
+    queries, *columns = columns_of(x)
+    pairs = [query for query in queries for _ in columns], [text for row in zip(*columns, strict=True) for text in row]
+    labels = np.tile(np.eye(1, len(columns), dtype="float32")[0], len(queries))
+    return pairs, labels, None if sample_weight is None else np.repeat(np.asarray(sample_weight), len(columns))

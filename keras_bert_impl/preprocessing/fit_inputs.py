@@ -25,7 +25,7 @@ from keras_bert_impl.preprocessing.splits_and_weights import (
     with_class_weights,
 )
 from keras_bert_impl.preprocessing.text_batches import TextBatches
-from keras_bert_impl.preprocessing.texts import is_texts, texts_of
+from keras_bert_impl.preprocessing.texts import is_texts
 from keras_bert_impl.text.tokenizers.rows import ROW_MULTIPLE
 
 WITHOUT_LABELS = "The texts have no labels: pass (texts, labels), as validation_data, too."
@@ -68,7 +68,6 @@ def training(model, given, batch_size, validation_batch_size, steps, validation_
     is_natural = preprocessor.takes(x)
     if split and validation is None and is_natural:
         ((x, y, weights), validation), split = split_rows((x, y, weights), split), 0.0
-    validation = _validation(model, preprocessor, validation, validation_batch_size or batch_size, validation_steps)
     is_ours = is_natural or isinstance(x, (BatchSource, LengthBatches))
     if is_natural:
         rows = preprocessor.told(rows_of(model, preprocessor, x, y, weights))
@@ -82,6 +81,7 @@ def training(model, given, batch_size, validation_batch_size, steps, validation_
             x, class_weight = _windows_of_source(model, preprocessor, x, class_weight)
         x = inputs(model, preprocessor, x, steps, with_labels=True, is_training=True)
         y, weights = model.checked_beside(x, y, weights)
+    validation = _validation(model, preprocessor, validation, validation_batch_size or batch_size, validation_steps)
     if class_weight is not None and y is not None:
         weights, class_weight = weights_of_rows(class_weight, y, weights), None
     # Ours have their own order; Keras would permute the batches.
@@ -132,7 +132,7 @@ def rows_of(model, preprocessor, x, *labelled):
 
     Raises: ValueError naming the first text, label or weight that the model does not take.
     """
-    if model.pair_columns and texts_of(x)[1] is None:
+    if model.pair_columns and is_texts(x):
         names = ", ".join(model.pair_columns)
         raise ValueError(f"{type(model).__name__} got single texts: pass a tuple of two columns, ({names}).")
     rows = preprocessor.rows(x, *labelled, check=model.checked_labels if labelled else None)
@@ -179,11 +179,7 @@ def _batches_of(model, preprocessor, source, steps, with_labels, is_training):
     whole = preprocessor.sequence_length if is_joined or needs_equal_shapes() else None
 
     def convert(batch, random, pad_to):
-        rows = (
-            batch
-            if isinstance(batch, Rows)
-            else rows_of_batch(model, preprocessor, arranged(batch, preprocessor, with_labels))
-        )
+        rows = _rows_of_batch(model, preprocessor, batch, with_labels)
         if is_training:
             model.note_rows(rows, is_batch=True)
         longest = rows.lengths(preprocessor.tokenizer.template).max(initial=1)
@@ -202,11 +198,15 @@ def _batches_of(model, preprocessor, source, steps, with_labels, is_training):
     return batches
 
 
-def rows_of_batch(model, preprocessor, batch):
+def _rows_of_batch(model, preprocessor, batch, with_labels):
     """The Rows of an element of a dataset: texts, (texts, labels) or (texts, labels, weights)."""
+    if isinstance(batch, Rows):
+        return batch
+    batch = arranged(batch, preprocessor, with_labels)
     if not preprocessor.takes(batch):
         return rows_of(model, preprocessor, *(*batch, None)[:3])
-    return rows_of(model, preprocessor, batch, *((None, None) if preprocessor.makes_labels(batch) else ()))
+    is_labelled = with_labels and preprocessor.makes_labels(batch)
+    return rows_of(model, preprocessor, batch, *((None, None) if is_labelled else ()))
 
 
 def _windows_of_source(model, preprocessor, source, class_weight):
@@ -265,7 +265,8 @@ def _received(model, preprocessor, x, labels=None, *weights):
 
 def _received_validation(model, preprocessor, data):
     """`validation_data`, (x, y) or (x, y, sample_weight), as `_received`, or what yields batches; None stays."""
-    if isinstance(data, (list, tuple)) and data and not is_texts(data):
+    is_alone = preprocessor.takes(data) and preprocessor.makes_labels(data)
+    if isinstance(data, (list, tuple)) and data and not is_texts(data) and not is_alone:
         return _received(model, preprocessor, *data)[: len(data)]
     return None if data is None else _received(model, preprocessor, data)[0]
 

@@ -155,19 +155,16 @@ class Preprocessor:
         checked; without it labels are those that `class_names` name, or any.
         """
         rows = self.unlabelled(x)
-        if rows.windows is None:
-            rows.labels, rows.weights = (check or self.named)(self.sizes(rows), y, sample_weight)
-        elif check is not None or y is not None:
-            of_texts = RowSizes(np.ones(len(rows.windows), "int32"), 1)
-            share_labels(rows, *(check or self.named)(of_texts, y, sample_weight))
-        return rows
+        return share_labels(rows, *(check or self.named)(self.sizes(rows), y, sample_weight))
 
     def unlabelled(self, x):
         """The Rows of texts or pairs, without labels."""
         return Rows.from_texts(self.tokenizer, *texts_of(x), self.sequence_length)
 
     def sizes(self, rows):
-        """The `labels.RowSizes` of Rows."""
+        """The `labels.RowSizes` of what has a label."""
+        if rows.windows is not None:
+            return RowSizes(np.ones(len(rows.windows), "int32"), 1)
         return sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)
 
     def told(self, rows):

@@ -5,8 +5,8 @@ import sklearn.metrics
 from sklearn.utils.class_weight import compute_sample_weight
 from tiers import once
 
+from keras_bert_impl.preprocessing.splits_and_weights import weights_of_rows
 from keras_bert_training.tasks.scores import classification_scores, refuse_nan, regression_scores
-from keras_bert_training.tasks.text_classification import weights_of_classes
 
 pytestmark = once
 
@@ -92,7 +92,6 @@ def test_outputs_that_diverged_are_refused_by_name():
 
 def test_balanced_classes_weigh_as_in_scikit_learn_where_one_does_not_occur():
     labels = np.array([0, 0, 0, 2])
-    found = weights_of_classes("balanced", ["a", "b", "c"], labels)
-    of_rows = compute_sample_weight("balanced", labels)
-    np.testing.assert_allclose(found[labels], of_rows)
-    np.testing.assert_allclose(found, [2 / 3, 1, 2])
+    found = weights_of_rows("balanced", labels, None)
+    np.testing.assert_allclose(found, compute_sample_weight("balanced", labels))
+    np.testing.assert_allclose(found, [2 / 3] * 3 + [2])

@@ -11,8 +11,6 @@ from tiers import full_but, on
 import keras_bert_impl as kbi
 from keras_bert_impl.preprocessing.batch_sources import BatchSource
 from keras_bert_impl.preprocessing.fit_inputs import inputs, rows_of
-from keras_bert_training.tasks.conll import Sentence
-from keras_bert_training.tasks.named_entities import TASKS, LabelledSentences
 
 CLASSES = ["O", "B-A", "I-A", "B-B", "I-B"]
 WORDS = [["the", "cats", "sat"], ["red", "dogs", "ran", "on"], ["rain"]]
@@ -83,16 +81,11 @@ def test_what_was_learnt_is_told_in_words(trained):
     assert trained.tag(TEXTS[0])[0].text == "cats sat"
 
 
-def test_words_and_spans_give_the_same_rows_and_those_of_the_task(model, small_tokenizer):
+def test_words_and_spans_give_the_same_rows(model):
     preprocessor = model.make_preprocessor()
     words, spans = (rows_of(model, preprocessor, *data, None) for data in ((WORDS, LABELS), (TEXTS, SPANS)))
     np.testing.assert_array_equal(words.labels, spans.labels)
     assert words.first == spans.first
-    sentences = [Sentence(*pair, 1) for pair in zip(WORDS, LABELS, strict=True)]
-    of_task = TASKS["ner"].featurize(small_tokenizer, LabelledSentences(sentences), CLASSES, 20)
-    assert of_task.first == words.first
-    width = words.labels.shape[1]
-    np.testing.assert_array_equal(np.where(of_task.weights > 0, of_task.labels, -1)[:, :width], words.labels)
 
 
 def test_a_label_of_none_and_a_weight_of_0_teach_nothing(model):

@@ -8,6 +8,7 @@ import typing
 import keras
 import numpy as np
 
+from keras_bert_impl.batching import of_width
 from keras_bert_impl.losses import NO_LABEL, WeightedCrossEntropy
 from keras_bert_impl.preprocessing.texts import is_texts
 from keras_bert_impl.text.tokenizers.rows import rounded_length
@@ -330,9 +331,3 @@ def _filled_up(rows, padding):
     for place, row in enumerate(rows):
         array[place, : len(row)] = row
     return array
-
-
-def of_width(array, width, padding):
-    """The array with its rows cut or padded to `width`."""
-    more = max(0, width - array.shape[1])
-    return np.pad(array, ((0, 0), (0, more)), constant_values=padding)[:, :width]

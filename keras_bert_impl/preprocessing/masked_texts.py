@@ -119,7 +119,7 @@ class MaskedTexts(LengthBatches):
 
     def __getitem__(self, index):
         places = self.plan[index]
-        rows = self._pack(places, int(self.lengths.max()))
+        rows, *_ = self.rows.packed(self.tokenizer, self.sequence_length, int(self.lengths.max()), places)
         return Masking(self.tokenizer, seed=self.seed).masked(rows, self.epoch, numbers=places)
 
     def _plan(self):

@@ -11,21 +11,19 @@ import keras
 import numpy as np
 
 from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches
-from keras_bert_impl.losses import NO_LABEL
 from keras_bert_impl.preprocessing.batch_sources import LABELS, parts_of_columns
 from keras_bert_impl.preprocessing.class_sets import rows_of_zeros_and_ones
 from keras_bert_impl.preprocessing.labels import (
     RowSizes,
     named_by_numbers,
     numbers_of_names,
-    of_width,
     sizes_of_texts,
 )
 from keras_bert_impl.preprocessing.long_texts import rows_of_long_texts, share_labels
 from keras_bert_impl.preprocessing.other_libraries import in_memory
 from keras_bert_impl.preprocessing.texts import is_text_input, is_texts, texts_of, to_strings
 from keras_bert_impl.text.tokenizers import tokenizer_from_config, tokenizer_to_config
-from keras_bert_impl.text.tokenizers.rows import ids_from_texts, pack_rows, warn_of_cut
+from keras_bert_impl.text.tokenizers.rows import ids_from_texts, warn_of_cut
 
 TRUNCATE = ("longest_first", "waterfall", "only_second", "head_and_tail", "windows")
 
@@ -175,11 +173,7 @@ class Preprocessor:
     def packed(self, rows, pad_to=None, seed=0):
         """(inputs, labels, weights) of Rows, each as long as `pad_to`, or as the longest rounded up to a multiple of
         32. `seed` is that of what is drawn for them."""
-        arrays = pack_rows(self.tokenizer, rows.first, rows.second, self.sequence_length, pad_to)
-        width, parts = arrays["token_ids"].shape[1], []
-        for part, padding in ((rows.labels, NO_LABEL[0]), (rows.weights, 0)):
-            parts.append(of_width(part, width, padding) if rows.per_token and np.ndim(part) == 2 else part)
-        return rows.of_examples(arrays), *parts
+        return rows.packed(self.tokenizer, self.sequence_length, pad_to)
 
     def to_train(self, rows, batch_size, shuffle, seed, multiple):
         """The batches of Rows in an order that is drawn, of about the same length, rounded up to a multiple."""

@@ -101,14 +101,12 @@ def test_masks_of_several_texts_are_filled_as_those_of_each(model):
 
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_texts_are_masked_in_the_order_given_where_asked(model, monkeypatch, shuffle):
-    seen, pack = [], MaskedTexts._pack
+    seen, packed = [], Rows.packed
     first_words = [model.tokenizer.encode(text, add_special_tokens=False).ids for text in TEXTS * 4]
     monkeypatch.setattr(
-        MaskedTexts,
-        "_pack",
-        lambda batches, places, length: (
-            seen.append([batches.rows.first[place] for place in places]) or pack(batches, places, length)
-        ),
+        Rows,
+        "packed",
+        lambda rows, *how: seen.append([rows.first[place] for place in how[-1]]) or packed(rows, *how),
     )
     model.fit(TEXTS * 4, batch_size=20, shuffle=shuffle, epochs=2, verbose=0)
     assert all((epoch == first_words) is not shuffle for epoch in seen) and len(seen) >= 2

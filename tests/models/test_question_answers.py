@@ -126,11 +126,6 @@ def test_the_threshold_is_kept_in_every_kind_of_file(model, tmp_path):
     assert keras.saving.load_model(tmp_path / "model.keras").null_threshold == -1.25
 
 
-def test_rows_have_their_questions_in_order(small_tokenizer):
-    rows = question_rows(small_tokenizer, questions_of(QUESTIONS, [LONG] * 2), 24)
-    assert rows.source.question == sorted(rows.source.question) and set(rows.source.question) == {0, 1}
-
-
 def test_batches_of_a_loader_have_the_windows_of_lists(model):
     answers = [("good", LONG.index("good")), None]
     data = [((QUESTIONS, [LONG] * 2), answers, [1.0, 2.0])] * 2

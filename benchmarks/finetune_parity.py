@@ -251,8 +251,8 @@ def seconds_of_usual_epoch(task_name, model, class_names, rows, batches):
     start = time.perf_counter()
     for places in third:
         length = int(lengths[places].max())
-        labels, weights = (batches._take(arrays, places, length) for arrays in (rows.labels, rows.weights))
-        their_step(net, optimizer, (batches._pack(places, length), labels, weights)[: 2 + (weights is not None)], rows)
+        batch = rows.packed(batches.tokenizer, batches.sequence_length, length, places)
+        their_step(net, optimizer, batch[: 2 + (batch[2] is not None)], rows)
     return (time.perf_counter() - start) * len(plan) / len(third)
 
 

@@ -1,6 +1,7 @@
 """Batches of rows of about the same length, so that little of a batch is padding."""
 
 import dataclasses
+import functools
 import random
 import typing
 
@@ -8,6 +9,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl.distribution import batch_of_all, outputs_of_batch
+from keras_bert_impl.losses import NO_LABEL
 from keras_bert_impl.text.tokenizers.rows import ROW_MULTIPLE, ids_from_texts, pack_rows
 
 
@@ -59,11 +61,29 @@ class Rows:
         """An array (rows, ...) whose entries are equal for the windows of a text, as (texts, ...)."""
         return array if self.windows is None else array[np.cumsum(self.windows) - self.windows]
 
-    def of_examples(self, arrays):
-        """Arrays of rows, (rows, length), with choices as (examples, choices, length)."""
-        if self.choices is None:
-            return arrays
-        return {name: array.reshape(-1, self.choices, array.shape[-1]) for name, array in arrays.items()}
+    def packed(self, tokenizer, sequence_length, pad_to=None, places=None):
+        """(inputs, labels, weights) as a model takes them, for all examples or those at `places`: arrays (examples,
+        length), with choices (examples, choices, length), as long as `pad_to`, or as the longest rounded up to a
+        multiple of 32; None for what there is not."""
+        places = np.arange(len(self)) if places is None else places
+        numbers = (places[:, None] * (self.choices or 1) + np.arange(self.choices or 1)).ravel()
+        first, second = (
+            None if part is None else [part[number] for number in numbers] for part in (self.first, self.second)
+        )
+        inputs = pack_rows(tokenizer, first, second, sequence_length, pad_to)
+        width = inputs["token_ids"].shape[1]
+        if self.choices is not None:
+            inputs = {name: array.reshape(-1, self.choices, width) for name, array in inputs.items()}
+
+        def taken(array, padding):
+            is_wide = self.per_token and array.ndim > 1
+            return of_width(array[places], width, padding) if is_wide else array[places]
+
+        labels, weights = (
+            None if arrays is None else keras.tree.map_structure(functools.partial(taken, padding=padding), arrays)
+            for arrays, padding in ((self.labels, NO_LABEL[0]), (self.weights, 0))
+        )
+        return inputs, labels, weights
 
     def lengths(self, template):
         """Tokens of each example including control tokens, (examples,); with choices, those of the longest choice.
@@ -74,6 +94,12 @@ class Rows:
         second = [()] * len(self.first) if self.second is None else self.second
         lengths = [len(a) + len(b) + control for a, b in zip(self.first, second, strict=True)]
         return np.array(lengths, "int32").reshape(-1, self.choices or 1).max(axis=1)
+
+
+def of_width(array, width, padding):
+    """The array with its rows cut or padded to `width`."""
+    more = max(0, width - array.shape[1])
+    return np.pad(array, ((0, 0), (0, more)), constant_values=padding)[:, :width]
 
 
 def _arrays(values):
@@ -166,25 +192,9 @@ class LengthBatches(keras.utils.PyDataset):
         return int(self.lengths[self.plan[index] if self.shuffle else ...].max())
 
     def _batch(self, places, length):
-        inputs = self._pack(places, length)
-        labels, weights = (self._take(arrays, places, length) for arrays in (self.rows.labels, self.rows.weights))
-        if labels is None:
-            return inputs
-        return (inputs, labels) if weights is None else (inputs, labels, weights)
-
-    def _pack(self, places, length):
-        rows, choices = self.rows, self.rows.choices
-        numbers = places if choices is None else (places[:, None] * choices + np.arange(choices)).ravel()
-        first = [rows.first[number] for number in numbers]
-        second = None if rows.second is None else [rows.second[number] for number in numbers]
-        return rows.of_examples(pack_rows(self.tokenizer, first, second, self.sequence_length, pad_to=length))
-
-    def _take(self, arrays, places, length):
-        def take(array):
-            taken = array[places]
-            return taken[:, :length] if self.rows.per_token and taken.ndim > 1 else taken
-
-        return None if arrays is None else keras.tree.map_structure(take, arrays)
+        return keras.utils.pack_x_y_sample_weight(
+            *self.rows.packed(self.tokenizer, self.sequence_length, length, places)
+        )
 
     def padding_share(self):
         """The share of this epoch's positions that hold padding, 0 to 1."""

@@ -21,10 +21,10 @@ import warnings
 
 import numpy as np
 
-from keras_bert_impl.batching import Rows, SortedBatches
+from keras_bert_impl.batching import SortedBatches
 from keras_bert_impl.export.checks import require
 from keras_bert_impl.export.runtimes import saturates
-from keras_bert_impl.preprocessing.choices import rows_of_choices
+from keras_bert_impl.preprocessing import ChoicePreprocessor, TextPreprocessor
 
 ROWS_AT_ONCE = 8
 NARROW = 16  # rows or columns of a table below which a product stays in float32
@@ -127,11 +127,8 @@ def calibration_rows(model, texts, tokenizer, sequence_length):
 
     Texts for masked words need no [MASK] here: every row predicts its second token.
     """
-    if model.asked.task == "choose":
-        rows = rows_of_choices(tokenizer, *texts, sequence_length)
-    else:
-        columns = texts if isinstance(texts, tuple) else (texts, None)
-        rows = Rows.from_texts(tokenizer, *columns, sequence_length)
+    preprocessor = ChoicePreprocessor if model.asked.task == "choose" else TextPreprocessor
+    rows = preprocessor(tokenizer, sequence_length).rows(texts)
     batches = SortedBatches(tokenizer, rows, ROWS_AT_ONCE, sequence_length, multiple=1)
     found = [batches.whole_batch(number) for number in range(batches.num_batches)]
     if model.asked.task == "fill_mask":

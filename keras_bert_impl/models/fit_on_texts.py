@@ -1,15 +1,18 @@
 """`fit`, `evaluate` and `predict` on natural data, for heads that hold a tokenizer."""
 
 import keras
+import numpy as np
 
-from keras_bert_impl.batching import SortedBatches
+from keras_bert_impl.batching import drawn_seed, means_of_texts, predict_rows
 from keras_bert_impl.distribution import in_scope_of_model, is_shared
 from keras_bert_impl.encoders.epoch_loss import EpochLossModel, evaluate_outputs
 from keras_bert_impl.preprocessing import TextPreprocessor, fit_inputs
-from keras_bert_impl.preprocessing.labels import takes_class_numbers
+from keras_bert_impl.preprocessing.class_sets import rows_of_zeros_and_ones
+from keras_bert_impl.preprocessing.labels import checked_labels, ignored_labels, is_of_keras, takes_class_numbers
+from keras_bert_impl.preprocessing.long_texts import arguments_of
 from keras_bert_impl.preprocessing.other_libraries import in_memory
-from keras_bert_impl.preprocessing.row_maker import RowMaker
 from keras_bert_impl.preprocessing.text_batches import TextBatches
+from keras_bert_impl.preprocessing.texts import is_texts
 
 
 class FitOnTexts(EpochLossModel):
@@ -29,12 +32,10 @@ class FitOnTexts(EpochLossModel):
     refused.
 
     Attributes:
-        row_maker_class: the `preprocessing.row_maker.RowMaker` that makes rows of the data that the head takes.
-        preprocessor_class: the class of `preprocessor`; None for rows of several texts.
+        preprocessor_class: of `preprocessor`.
         pair_columns: names of both columns, for a head that takes only pairs; else None.
     """
 
-    row_maker_class = RowMaker
     preprocessor_class = TextPreprocessor
     pair_columns = None
 
@@ -42,20 +43,14 @@ class FitOnTexts(EpochLossModel):
     def preprocessor(self):
         """A new one of `keras_bert_impl.preprocessing` that makes this model's inputs and labels, also in the graph of
         a dataset: `dataset.map(model.preprocessor)`. None if the model takes rows alone, or rows of several texts."""
-        if self.tokenizer is None or self.preprocessor_class is None:
-            return None
+        return None if self.tokenizer is None else self.make_preprocessor()
+
+    def make_preprocessor(self):
+        """That by which `fit` makes rows."""
         return self.preprocessor_class(self.tokenizer, self.sequence_length, **self.preprocessor_arguments())
 
     def preprocessor_arguments(self):
-        long_texts = getattr(self, "long_texts", "cut")
-        if long_texts == "windows":
-            raise ValueError("With long_texts='windows' a text has several rows: fit takes texts itself.")
-        return {} if long_texts == "cut" else {"truncate": long_texts}
-
-    @property
-    def row_maker(self):
-        """What makes rows of the data that the head takes."""
-        return self.row_maker_class(self)
+        return arguments_of(getattr(self, "long_texts", "cut"))
 
     @in_scope_of_model
     def fit(
@@ -83,7 +78,7 @@ class FitOnTexts(EpochLossModel):
         given = fit_inputs.Training(x, y, sample_weight, validation_data, validation_split, class_weight, shuffle)
         sizes = batch_size, arguments.get("validation_batch_size")
         steps = arguments.get("steps_per_epoch"), arguments.get("validation_steps")
-        data = fit_inputs.training(self.row_maker, given, *sizes, *steps)
+        data = fit_inputs.training(self, given, *sizes, *steps)
         self._build_variables(data.x)
         return super().fit(
             batch_size=batch_size, epochs=epochs, verbose=verbose, callbacks=callbacks, **data._asdict(), **arguments
@@ -92,9 +87,8 @@ class FitOnTexts(EpochLossModel):
     @in_scope_of_model
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, **arguments):
         """`keras.Model.evaluate`, with texts or ids for `x`."""
-        maker = self.row_maker
-        x, y, sample_weight = fit_inputs.evaluation(maker, x, y, sample_weight, batch_size, steps)
-        if isinstance(x, SortedBatches) and (judged := maker.judged(x)) is not None:
+        x, y, sample_weight = fit_inputs.evaluation(self, x, y, sample_weight, batch_size, steps)
+        if fit_inputs.is_judged_as_a_whole(x) and (judged := self.judged(x)) is not None:
             outputs, labels, weights, figures = judged
             verbose = 0 if arguments.get("_use_cached_eval_dataset") else verbose  # `fit` prints for its validation
             if unknown := arguments.keys() - {"return_dict", "callbacks", "_use_cached_eval_dataset"}:
@@ -113,19 +107,19 @@ class FitOnTexts(EpochLossModel):
         If there is an output for each token, all rows are as long as the longest.
         """
         arguments = {"verbose": verbose, **arguments}
-        maker = self.row_maker
-        x, rows = fit_inputs.prediction(maker, x, batch_size, steps)
+        x, rows = fit_inputs.prediction(self, x, batch_size, steps)
         if rows is None:
             return super().predict(x, batch_size=batch_size, steps=steps, **arguments)
-        return maker.of_texts(rows, x.restore(super().predict(x, **arguments)))
+        return self.of_texts(rows, x.restore(super().predict(x, **arguments)))
 
     def rows(self, texts, pad_to=None):
         """The input arrays of `texts`, shape (batch, length).
 
         The length is `pad_to`, or that of the longest text rounded up to a multiple of 32.
         """
-        maker = self.row_maker
-        return maker.packed(maker.rows_of(in_memory(texts)), pad_to)
+        preprocessor = self.make_preprocessor()
+        rows = preprocessor.told(fit_inputs.rows_of(self, preprocessor, in_memory(texts)))
+        return preprocessor.packed(rows, pad_to)[0]
 
     def label_rule(self, sizes):
         """The `labels.LabelRule` for rows of these `labels.RowSizes`; None allows any labels."""
@@ -134,6 +128,57 @@ class FitOnTexts(EpochLossModel):
     def takes_class_numbers(self, loss):
         """Whether a loss given to `compile` takes labels as `label_rule` describes them, if these are classes."""
         return takes_class_numbers(loss)
+
+    def checked_labels(self, sizes, labels, weights):
+        """Labels and weights of rows of these `labels.RowSizes`, as arrays. Raises ValueError naming the first that is
+        wrong."""
+        if isinstance(labels, dict):
+            return labels, weights
+        loss, rule, names = getattr(self, "loss", None), self.label_rule(sizes), getattr(self, "class_names", None)
+        if labels is None:
+            if rule is not None:
+                raise ValueError(fit_inputs.WITHOUT_LABELS)
+            return labels, weights
+        is_of_sets = getattr(self, "multi_label", False)
+        labels = rows_of_zeros_and_ones(labels, names) if is_of_sets else labels
+        if rule is not None and rule.limit is not None and not self.takes_class_numbers(loss):
+            if rule.names and len(labels) and (is_texts(labels) or (is_of_keras(loss) and np.ndim(labels) == 1)):
+                raise ValueError(
+                    "The labels are classes, but the loss takes a number for each class of a row: compile with "
+                    "'sparse_categorical_crossentropy'."
+                )
+            rule = None
+        labels, weights = checked_labels(labels, weights, rule, sizes, ignored_labels(loss))
+        if is_of_sets and weights is not None and weights.ndim > 1:
+            # Keras takes the mean over the classes before it multiplies by the weights.
+            raise ValueError(f"sample_weight has shape {weights.shape}, expected one for each text, ({len(labels)},).")
+        return labels, weights
+
+    def checked_beside(self, x, labels, weights):
+        """Labels and weights of arrays of ids, or of batches, as `checked_labels`."""
+        return fit_inputs.checked_beside(self, x, labels, weights)
+
+    def note_rows(self, rows, is_batch=False):
+        """What `fit` does about rows that it trains, all or those of a batch."""
+
+    def data_seed(self, is_drawn=True):
+        """Of the order of data and of what is drawn for them; for an evaluation one that is not drawn."""
+        return drawn_seed() if is_drawn else 0
+
+    def of_texts(self, rows, outputs):
+        """The outputs of texts, from those of their rows."""
+        return outputs if rows.windows is None else means_of_texts(outputs, rows.windows)
+
+    def judged(self, batches):
+        """Of SortedBatches whose rows are not what is judged, but what it is made of: (outputs, labels, sample weights
+        or None, further figures by name). Here texts, by the mean outputs of their windows. None if rows are judged."""
+        rows = batches.rows
+        if rows.windows is None:
+            return None
+        # `share_labels` has divided the weights among the windows, whose number it has made their mean.
+        whole = rows.windows / rows.windows.mean()
+        weights = None if rows.weights is None else rows.of_texts(rows.weights) * whole
+        return predict_rows(self, batches), rows.of_texts(rows.labels), weights, {}
 
     def _build_variables(self, x):
         """Creates the variables of the optimizer and the metrics before `fit`, from the first batch.

@@ -12,7 +12,6 @@ from keras_bert_impl.models.joint_filling import fill_together
 from keras_bert_impl.models.task_model import TaskModel
 from keras_bert_impl.preprocessing import MaskedLMPreprocessor
 from keras_bert_impl.preprocessing.labels import LabelRule
-from keras_bert_impl.preprocessing.masked_texts import MaskedTextRows
 from keras_bert_impl.preprocessing.texts import to_strings
 from keras_bert_impl.text.tokenizers.rows import pack_rows, sentence_without_mask
 
@@ -47,7 +46,6 @@ class MaskedLM(TaskModel):
     Output: logits (batch, predictions, vocabulary), float32. Labels are `mask_ids`, sample weights `mask_weights`.
     """
 
-    row_maker_class = MaskedTextRows
     preprocessor_class = MaskedLMPreprocessor
     asked = Asked("fill_mask", {"serving_default": {"text": ["The capital of France is [MASK]."]}}, "tokens")
     head_arguments = ("seed", "enhanced_decoder")
@@ -86,9 +84,12 @@ class MaskedLM(TaskModel):
             shape, self.encoder.config.vocabulary_size, "the id of a masked token, or -1 for none", per_token=True
         )
 
+    def data_seed(self, is_drawn=True):
+        return int(self.random.integers(2**31)) if is_drawn or self.seed is None else self.seed
+
     def rows(self, texts, pad_to=None):
         """The input arrays of texts in which `[MASK]` stands for a masked word."""
-        tokenizer, texts = self.row_maker.tokenizer, to_strings(texts)
+        tokenizer, texts = self.tokenizer, to_strings(texts)
         # Packing adds the special tokens again.
         ids = [tokenizer.template.text_in(tokenizer.encode_with_masks(text).ids) for text in texts]
         for text, row in zip(texts, ids, strict=True):

@@ -7,7 +7,6 @@ from keras_bert_impl.encoders.asked import SENTENCE, Asked
 from keras_bert_impl.models.answers import Choice, named_classes, softmax
 from keras_bert_impl.models.task_model import TaskModel, text_scores
 from keras_bert_impl.preprocessing import ChoicePreprocessor
-from keras_bert_impl.preprocessing.choices import ChoiceRows
 from keras_bert_impl.preprocessing.labels import LabelRule
 from keras_bert_impl.preprocessing.other_libraries import in_memory
 
@@ -29,7 +28,6 @@ class MultipleChoice(TaskModel):
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 
-    row_maker_class = ChoiceRows
     preprocessor_class = ChoicePreprocessor
     asked = Asked(
         "choose", {"serving_default": {"text": [SENTENCE], "endings": [["It slept.", "It was a dog."]]}}, "class_id"

@@ -1,18 +1,25 @@
 """Finds the answer to a question in a context."""
 
 import keras
+import numpy as np
 from keras import ops
 
-from keras_bert_impl.batching import SortedBatches, predict_rows
+from keras_bert_impl.batching import predict_rows
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.encoders.asked import SENTENCE, Asked
 from keras_bert_impl.losses import cross_entropy
-from keras_bert_impl.models.question_rows import QuestionRows
-from keras_bert_impl.models.span_answers import SCORE_OF_PADDING, best_answers, chosen_first
+from keras_bert_impl.models.span_answers import (
+    SCORE_OF_PADDING,
+    best_answers,
+    choose,
+    chosen_first,
+    shares_of_right_answers,
+)
 from keras_bert_impl.models.task_model import TaskModel, head_dense
-from keras_bert_impl.preprocessing import QuestionPreprocessor
+from keras_bert_impl.preprocessing import QuestionPreprocessor, fit_inputs
 from keras_bert_impl.preprocessing.labels import LabelRule
 from keras_bert_impl.preprocessing.question_windows import question_rows, questions_of, warn_of_cut_questions
+from keras_bert_impl.user_warnings import warn_user
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -43,7 +50,6 @@ class QuestionAnswerer(TaskModel):
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 
-    row_maker_class = QuestionRows
     preprocessor_class = QuestionPreprocessor
     asked = Asked("answer", {"serving_default": {"question": ["Where did it sit?"], "context": [SENTENCE]}}, "answer")
     pair_columns = ("questions", "contexts")
@@ -88,10 +94,10 @@ class QuestionAnswerer(TaskModel):
         """
         is_one = isinstance(question, str) and isinstance(context, str)
         questions = questions_of(*_equally_many(question, context))
-        rows = question_rows(self.row_maker.tokenizer, questions, self.sequence_length, stride)
+        rows = question_rows(self.tokenizer, questions, self.sequence_length, stride)
         warn_of_cut_questions(rows.source, len(questions))
         rows.labels = None
-        batches = self.row_maker.batches_of(rows, batch_size, kind=SortedBatches)
+        batches = fit_inputs.sorted_batches(self, rows, batch_size)
         logits = predict_rows(self, batches)  # (length, 2) for each window
         starts, ends = ([row[:, column] for row in logits] for column in (0, 1))
         may_be_none = self.null_threshold is not None
@@ -100,6 +106,30 @@ class QuestionAnswerer(TaskModel):
             found = [chosen_first(ranked, self.null_threshold) for ranked in found]
         found = [ranked[:top_k] for ranked in found]
         return found[0] if is_one else found
+
+    def note_rows(self, rows, is_batch=False):
+        """A model that is trained on questions without an answer answers by its logits, not in any case."""
+        if self.null_threshold is None and rows.source is not None:
+            if not all(question.answers for question in rows.source.questions):
+                self.null_threshold = 0.0
+
+    def judged(self, batches):
+        """The windows of questions with answers in words, and how many questions are answered right."""
+        rows = batches.rows
+        questions, outputs = rows.source.questions, predict_rows(self, batches)  # (length, 2) for each window
+        if self.null_threshold is None and (without := sum(not question.answers for question in questions)):
+            warn_user(
+                f"{without:,} of {len(questions):,} questions have no answer, but every question is answered where "
+                "null_threshold is None: their exact match and F1 are 0. Train on such questions, too, or set "
+                "null_threshold."
+            )
+        starts, ends = ([logits[:, column] for logits in outputs] for column in (0, 1))
+        found, odds = best_answers(questions, rows.source, starts, ends, self.null_threshold is not None)
+        figures = shares_of_right_answers(questions, choose(found, odds, self.null_threshold))
+        whole = np.full((len(outputs), max(map(len, outputs)), 2), SCORE_OF_PADDING, "float32")
+        for row, logits in zip(whole, outputs, strict=True):
+            row[: len(logits)] = logits
+        return whole, rows.labels, rows.weights, figures
 
     def label_rule(self, sizes):
         meaning = "the position in its row of the answer's first or last token; both are [CLS]'s if there is no answer"

@@ -57,7 +57,7 @@ class ReplacedTokenDetector(TaskModel):
         Returns: for one text a list of a TokenDoubt for each token, without special tokens; for several a list of such
             lists. Texts are cut to `sequence_length`.
         """
-        tokenizer, is_one = self.row_maker.tokenizer, isinstance(texts, str)
+        tokenizer, is_one = self.tokenizer, isinstance(texts, str)
         texts = [texts] if is_one else to_strings(texts)
         probabilities = sigmoid(self.predict(texts, batch_size=batch_size, verbose=0))
         found = []

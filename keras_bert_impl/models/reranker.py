@@ -3,28 +3,13 @@
 import keras
 import numpy as np
 
-from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.models.answers import finite, matches, sigmoid
 from keras_bert_impl.models.compile_arguments import AUC
 from keras_bert_impl.models.text_regressor import TextRegressor
-from keras_bert_impl.preprocessing.labels import refuse
-from keras_bert_impl.preprocessing.long_texts import LongTextRows
-from keras_bert_impl.preprocessing.other_libraries import in_memory
-from keras_bert_impl.preprocessing.splits_and_weights import split_rows
-from keras_bert_impl.preprocessing.texts import columns_of, has_columns, to_strings
+from keras_bert_impl.preprocessing.column_rows import RelevancePreprocessor
+from keras_bert_impl.preprocessing.texts import to_strings
 
 ACTIVATIONS = {"sigmoid": sigmoid, "linear": finite}
-
-
-class RelevanceRows(LongTextRows):
-    """Rows of a query and a text, and their relevance."""
-
-    def checked(self, sizes, labels, weights):
-        labels, weights = super().checked(sizes, labels, weights)
-        kinds = keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy
-        if isinstance(getattr(self.head, "loss", None), kinds) and labels is not None:
-            refuse(labels, (labels < 0) | (labels > 1), "labels", "but the cross-entropy takes a relevance from 0 to 1")
-        return labels, weights
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -53,7 +38,7 @@ class Reranker(TextRegressor):
     Raises: ValueError for another score_activation, and as TextRegressor does.
     """
 
-    row_maker_class = RelevanceRows
+    preprocessor_class = RelevancePreprocessor
     pair_columns = ("queries", "texts")
     head_arguments = ("dropout_rate", "score_activation")
     label_kind = "relevance"
@@ -76,28 +61,6 @@ class Reranker(TextRegressor):
     def usual_objective(self):
         loss = keras.losses.BinaryCrossentropy(from_logits=True)
         return {"loss": loss, "metrics": [AUC(from_logits=True, name="auc")]}
-
-    @in_scope_of_model
-    def fit(self, x=None, y=None, *arguments, validation_split=0.0, validation_data=None, sample_weight=None, **more):
-        """`keras.Model.fit` on pairs with their relevance, or on queries, positives and negatives; see the class."""
-        x, validation_data = in_memory(x), in_memory(validation_data)
-        if _has_negatives(x) and validation_split and validation_data is None:
-            # Of rows, so that no query is in both parts.
-            parts, validation_data = split_rows((tuple(columns_of(x)), y, sample_weight), validation_split)
-            (x, y, sample_weight), validation_split = parts, 0.0
-        x, y, sample_weight = labelled_pairs(x, y, sample_weight)
-        if _has_negatives(validation_data):
-            validation_data = labelled_pairs(validation_data)
-        elif isinstance(validation_data, tuple):
-            validation_data = labelled_pairs(*validation_data)
-        split = {"validation_split": validation_split, "validation_data": validation_data}
-        return super().fit(x, y, *arguments, sample_weight=sample_weight, **split, **more)
-
-    @in_scope_of_model
-    def evaluate(self, x=None, y=None, *arguments, sample_weight=None, **more):
-        """`keras.Model.evaluate` on rows as `fit` takes them."""
-        x, y, sample_weight = labelled_pairs(in_memory(x), y, sample_weight)
-        return super().evaluate(x, y, *arguments, sample_weight=sample_weight, **more)
 
     def scores(self, query, texts, batch_size=32):
         """The relevance of texts to a query.
@@ -140,31 +103,7 @@ class Reranker(TextRegressor):
         return [matches(scores, list(one), top_k) for scores, one in zip(found, texts, strict=True)]
 
     def label_rule(self, sizes):
-        rule = super().label_rule(sizes)
-        return rule and rule._replace(meaning="the relevance of its text to its query")
-
-
-def labelled_pairs(x, y=None, sample_weight=None):
-    """Queries, positives and negatives as pairs with their relevance: (pairs, labels, sample weights); anything else
-    stays.
-
-    Raises: ValueError for labels beside negatives.
-    """
-    if not _has_negatives(x):
-        return x, y, sample_weight
-    if y is not None:
-        raise ValueError(
-            "Labels beside queries, positives and negatives: leave y out, or give (queries, texts) with the relevance "
-            "of each pair."
-        )
-    queries, *columns = columns_of(x)
-    pairs = [query for query in queries for _ in columns], [text for row in zip(*columns, strict=True) for text in row]
-    labels = np.tile(np.eye(1, len(columns), dtype="float32")[0], len(queries))
-    return pairs, labels, None if sample_weight is None else np.repeat(np.asarray(sample_weight), len(columns))
-
-
-def _has_negatives(x):
-    """Whether rows have more texts than a query and one text."""
-    if isinstance(x, list) and x and isinstance(x[0], tuple):
-        return len(x[0]) > 2
-    return has_columns(x) and (np.shape(x)[1] if hasattr(x, "ndim") else len(x)) > 2
+        kinds = keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy
+        is_share = isinstance(getattr(self, "loss", None), kinds)
+        scale = (0, 1, "but the cross-entropy takes a relevance from 0 to 1") if is_share else None
+        return super().label_rule(sizes)._replace(meaning="the relevance of its text to its query", scale=scale)

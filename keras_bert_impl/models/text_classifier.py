@@ -7,7 +7,7 @@ from keras_bert_impl.losses import MultiLabelF1
 from keras_bert_impl.models.answers import Label, best, named_classes, sigmoid, softmax
 from keras_bert_impl.models.task_model import ClassesModel, checked_class_names, text_scores
 from keras_bert_impl.preprocessing.labels import LabelRule, takes_zeros_and_ones
-from keras_bert_impl.preprocessing.long_texts import ClassRows, checked_long_texts
+from keras_bert_impl.preprocessing.long_texts import checked_long_texts
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -21,7 +21,7 @@ class TextClassifier(ClassesModel):
         num_classes: columns of the output.
         tokenizer: a Tokenizer; with it `fit`, `evaluate` and `predict` take texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
-        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `long_texts.LongTextRows`.
+        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `preprocessing.long_texts`.
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
         class_names: names of the classes, kept in checkpoints and exports; None means "0", "1", ...
         multi_label: whether a text may have several classes, or none: each class is decided for itself, and its
@@ -37,7 +37,6 @@ class TextClassifier(ClassesModel):
             not the encoder's, or sequence_length is above its max_length.
     """
 
-    row_maker_class = ClassRows
     asked = Asked("classify", {"serving_default": TEXT, "pairs": PAIR}, "probabilities")
     head_arguments = ("num_classes", "dropout_rate", "class_names", "multi_label", "long_texts")
 
@@ -107,7 +106,8 @@ class TextClassifier(ClassesModel):
         return LabelRule((len(sizes.tokens),), self.num_classes, meaning, names=tuple(self.class_names))
 
     def preprocessor_arguments(self):
-        return {**super().preprocessor_arguments(), "class_names": None if self.multi_label else self.class_names}
+        classes = {"class_names": self.class_names, "multi_label": self.multi_label}
+        return {**super().preprocessor_arguments(), **classes}
 
     def takes_class_numbers(self, loss):
         return takes_zeros_and_ones(loss) if self.multi_label else super().takes_class_numbers(loss)

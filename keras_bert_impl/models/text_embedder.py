@@ -11,18 +11,8 @@ from keras_bert_impl.layers.last_token import last_token
 from keras_bert_impl.models.answers import matches, of_length_one
 from keras_bert_impl.models.task_model import check_has_four_layers
 from keras_bert_impl.models.text_columns import TextColumnsModel
-from keras_bert_impl.preprocessing.column_rows import ColumnRows
 from keras_bert_impl.preprocessing.long_texts import checked_long_texts
 from keras_bert_impl.preprocessing.texts import to_strings
-
-
-class VectorRows(ColumnRows):
-    """ColumnRows of a head whose outputs are vectors, perhaps of length 1."""
-
-    def of_texts(self, rows, outputs):
-        vectors = super().of_texts(rows, outputs)
-        return of_length_one(vectors) if rows.windows is not None and self.head.normalize else vectors
-
 
 QUERY_PROMPTS, CORPUS_PROMPTS = ("query",), ("document", "passage", "corpus")  # of `search`, the first that there is
 SIMILARITIES = ("cosine", "dot")
@@ -37,7 +27,7 @@ class TextEmbedder(TextColumnsModel):
         encoder: a BertEncoder, or another family's.
         tokenizer: a Tokenizer; with it `predict` takes texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
-        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `long_texts.LongTextRows`.
+        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `preprocessing.long_texts`.
             Rows of several texts, in training, are always cut.
         pooling: "mean", as Sentence-BERT (Reimers & Gurevych 2019, section 3); "max"; "cls", the first token;
             "lasttoken", the last; "mean_sqrt_len_tokens", the sum over the square root of the number of tokens;
@@ -56,7 +46,7 @@ class TextEmbedder(TextColumnsModel):
     refused, unless pooling, normalize and sequence_length are all given.
 
     `fit` trains on rows of texts, each of which gets its own vector, and unless the model was compiled before, with the
-    loss that suits the rows; see `TextColumnsModel.fit` and `embedding_losses`. One of:
+    loss that suits the rows; see `TextColumnsModel` and `embedding_losses`. One of:
 
         embedder.fit((first, second), similarity)           # pairs and their similarity, from -1 to 1
         embedder.fit((anchors, positives))                  # the other positives of a batch are the negatives
@@ -68,8 +58,6 @@ class TextEmbedder(TextColumnsModel):
     Raises: ValueError for an unknown pooling, for "last_four" in a list, and as the other models do.
     """
 
-    row_maker_class = VectorRows
-    preprocessor_class = None
     asked = Asked("vector", {"serving_default": TEXT}, "vector")
     own_losses = "give one of keras_bert_impl.embedding_losses, such as CosineSimilarityLoss() for similarities"
     head_arguments = ("pooling", "normalize", "long_texts", "prompts", "similarity_function")
@@ -109,6 +97,10 @@ class TextEmbedder(TextColumnsModel):
         """`vector`, (batch, width)."""
         # The mean of several windows' vectors is shorter than they are.
         return {"vector": unit_vectors(vectors) if self.normalize else vectors}
+
+    def of_texts(self, rows, outputs):
+        vectors = super().of_texts(rows, outputs)
+        return of_length_one(vectors) if rows.windows is not None and self.normalize else vectors
 
     def embed(self, texts, batch_size=32, prompt=None):
         """The vectors of texts: (width,) for one text, (texts, width) for several, float32.

@@ -5,7 +5,7 @@ import keras
 from keras_bert_impl.encoders.asked import PAIR, TEXT, Asked
 from keras_bert_impl.models.task_model import TaskModel, text_scores
 from keras_bert_impl.preprocessing.labels import LabelRule
-from keras_bert_impl.preprocessing.long_texts import LongTextRows, checked_long_texts
+from keras_bert_impl.preprocessing.long_texts import checked_long_texts
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -17,7 +17,7 @@ class TextRegressor(TaskModel):
         encoder: a BertEncoder, or another family's.
         tokenizer: a Tokenizer; with it `fit`, `evaluate` and `predict` take texts or pairs of them.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
-        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `long_texts.LongTextRows`.
+        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `preprocessing.long_texts`.
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
 
     Input:  dict of the encoder's inputs, or texts.
@@ -25,7 +25,6 @@ class TextRegressor(TaskModel):
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 
-    row_maker_class = LongTextRows
     asked = Asked("regress", {"serving_default": TEXT, "pairs": PAIR}, "value")
     head_arguments = ("dropout_rate", "long_texts")
     label_kind = "number"

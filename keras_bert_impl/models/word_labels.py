@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from keras_bert_impl.batching import Rows, SortedBatches, predict_rows
+from keras_bert_impl.batching import Rows, predict_rows
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.models.answers import Label, softmax
 from keras_bert_impl.models.task_model import ClassesModel
-from keras_bert_impl.preprocessing import WordsPreprocessor
+from keras_bert_impl.preprocessing import WordsPreprocessor, fit_inputs
 from keras_bert_impl.preprocessing.entities import entities_of
-from keras_bert_impl.preprocessing.labelled_words import WordRows, rule_of_classes
+from keras_bert_impl.preprocessing.labelled_words import rule_of_classes
 from keras_bert_impl.preprocessing.texts import is_word_lists, to_strings, to_word_lists
 from keras_bert_impl.preprocessing.windows import best_windows, windows_of
 from keras_bert_impl.preprocessing.word_rows import split_texts, split_words
@@ -24,7 +24,6 @@ class WordLabelsModel(ClassesModel):
     each, in characters. The first piece of a word is trained and, by default, predicted; the others have no label.
     """
 
-    row_maker_class = WordRows
     preprocessor_class = WordsPreprocessor
     label_kind = "token"
 
@@ -56,14 +55,14 @@ class WordLabelsModel(ClassesModel):
             texts = list(texts)
         if is_word_lists(texts):
             texts = to_word_lists(texts)
-            split, texts = split_words(self.row_maker.tokenizer, texts), None
+            split, texts = split_words(self.tokenizer, texts), None
             return [
                 [Label(self.class_names[number], score) for number, score in zip(*words, strict=True)]
                 for words in self._labelled_words(split, aggregation, batch_size)
             ]
         is_one = isinstance(texts, str)
         texts = to_strings([texts] if is_one else texts)
-        split = split_texts(self.row_maker.tokenizer, texts)
+        split = split_texts(self.tokenizer, texts)
         found = []
         for text, of_text, (numbers, scores) in zip(
             texts, split, self._labelled_words(split, aggregation, batch_size), strict=True
@@ -74,11 +73,10 @@ class WordLabelsModel(ClassesModel):
 
     def _labelled_words(self, split, aggregation, batch_size):
         """For each SplitText the numbers of the classes of its words and their probabilities, two lists."""
-        maker = self.row_maker
-        room, first = maker.room, len(maker.tokenizer.template.before)
+        template = self.tokenizer.template
+        room, first = self.sequence_length - template.num_control(is_pair=False), len(template.before)
         begins, windows = windows_of([text.ids for text in split], room)
-        batches = maker.batches_of(Rows(windows), batch_size, kind=SortedBatches)
-        logits = iter(predict_rows(self, batches))
+        logits = iter(predict_rows(self, fit_inputs.sorted_batches(self, Rows(windows), batch_size)))
         labelled = []
         for text, of_text in zip(split, begins, strict=True):
             probabilities = softmax(_joined([next(logits)[first:] for _ in of_text], of_text, len(text.ids), room))

@@ -109,7 +109,7 @@ def _rows_of(columns):
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def arranged(batch, class_names, with_labels):
+def arranged(batch, preprocessor, with_labels):
     """A batch of a BatchSource as texts, (texts, labels) or (texts, labels, weights).
 
     Two columns of strings are texts and the names of their classes in `fit` and `evaluate`, for a model that has
@@ -117,17 +117,18 @@ def arranged(batch, class_names, with_labels):
 
     Args:
         batch: an element of the source.
-        class_names: of the model; empty for a model without classes.
+        preprocessor: of the model, which has `class_names`, None for a model without classes, and names of columns.
         with_labels: whether the caller needs labels.
 
     Raises: ValueError if the names of classes stand where `predict` expects texts, or if the columns of a dict have
-        other names than "text", "text_pair" and "label".
+        other names than the preprocessor's.
     """
+    names, class_names = preprocessor.names_of_columns, preprocessor.class_names
     if isinstance(batch, collections.abc.Mapping):
-        texts, labels = parts_of_columns(batch)
+        texts, labels = parts_of_columns(batch, *names)
         batch = (texts,) if labels is None else (texts, labels)
     elif isinstance(batch, tuple) and isinstance(batch[0], collections.abc.Mapping):
-        batch = (parts_of_columns(batch[0])[0], *batch[1:])
+        batch = (parts_of_columns(batch[0], *names)[0], *batch[1:])
     if class_names and is_text_pair(batch):
         if with_labels:
             return batch[0], np.array(numbers_of_names(batch[1], class_names)).view(Positions)

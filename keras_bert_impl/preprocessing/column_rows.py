@@ -1,111 +1,78 @@
-"""Rows of several texts, each of which gets a vector of its own."""
+"""Rows of several texts: each with a vector of its own, or a query with each of the others."""
 
 import keras
 import numpy as np
-from keras import ops
 
 from keras_bert_impl.batching import Rows
-from keras_bert_impl.embedding_losses import MultipleNegativesRankingLoss
-from keras_bert_impl.preprocessing.labels import LabelRule, RowSizes, checked_labels, refuse
-from keras_bert_impl.preprocessing.long_texts import LongTextRows
-from keras_bert_impl.preprocessing.texts import columns_of, has_columns, is_text_dataset, is_text_input, to_strings
-from keras_bert_impl.user_warnings import warn_user
+from keras_bert_impl.preprocessing.labels import RowSizes
+from keras_bert_impl.preprocessing.preprocessors import TextPreprocessor
+from keras_bert_impl.preprocessing.texts import columns_of, has_columns, is_text_input
 
 
-class ColumnRows(LongTextRows):
+class ColumnsPreprocessor(TextPreprocessor):
     """Rows of two or more texts, whose labels are similarities, or the numbers of the texts; and single texts."""
 
-    def is_natural(self, x):
+    def takes(self, x):
         return is_text_input(x) or has_columns(x)
 
-    def unlabelled(self, texts):
-        columns = columns_of(texts)
+    def makes_labels(self, x):
+        return columns_of(x) is not None
+
+    def sentences(self, x, y=None):
+        return tuple(columns_of(x)) if has_columns(x) else x
+
+    def unlabelled(self, x):
+        columns = columns_of(x)
         if columns is None:
-            return super().unlabelled(to_strings(texts))
+            return super().unlabelled(x)
         flat = [text for row in zip(*columns, strict=True) for text in row]
         return Rows.from_texts(self.tokenizer, flat, None, self.sequence_length, choices=len(columns))
 
-    def to_train(self, texts, labels, weights, batch_size, shuffle):
-        batches = super().to_train(texts, labels, weights, batch_size, shuffle)
-        self._warn_of_equal_texts(batches.rows)
-        return batches
-
-    def labelled(self, texts, labels, weights):
-        rows = self.fitting(self.unlabelled(texts))
-        if rows.choices is None:  # single texts
-            return super().labelled(texts, labels, weights)
-        numbers = text_numbers(rows.first).reshape(-1, rows.choices)
-        rows.labels, rows.weights = self._targets(numbers, labels, weights)
-        return rows
-
-    def _warn_of_equal_texts(self, rows):
-        if not isinstance(self.head.loss, MultipleNegativesRankingLoss):
-            return
-        _, counts = np.unique(rows.labels, return_counts=True)
-        repeated = int(counts[counts > 1].sum())
-        if repeated:
-            warn_user(
-                f"{repeated:,} of {counts.sum():,} texts occur more than once. Where equal texts meet in a batch, they "
-                "are not taken as negatives of each other."
-            )
-
-    def validation(self, data):
-        return (data, None) if has_columns(data) else data
-
-    def checked_beside(self, x, labels, weights):
-        if not isinstance(x, dict) or "token_ids" not in x:
-            return labels, weights
-        shape = np.shape(x["token_ids"])
-        numbers = text_numbers(np.reshape(ops.convert_to_numpy(x["token_ids"]), (-1, shape[2])).tolist())
-        return self._targets(numbers.reshape(shape[:2]), labels, weights)
-
-    def converted(self, batch, random, pad_to):
-        is_trained = self.is_natural(batch) and columns_of(batch) is not None
-        return super().converted((batch, None) if is_trained else batch, random, pad_to)
-
-    def _targets(self, numbers, labels, weights):
-        """Labels and sample weights for the loss. Labels are similarities, (examples,), or without these the numbers of
-        the texts, (examples, columns).
-
-        Raises: ValueError for labels that the loss does not take, naming the first one.
-        """
-        loss = getattr(self.head, "loss", None)
-        kind, takes = type(loss).__name__, getattr(loss, "takes_similarities", None)
-        if takes is not None and takes != (labels is not None):
-            wanted = "the similarity of each pair" if takes else "no labels"
-            raise ValueError(f"{kind} takes {wanted}: fit((first, second), similarity), or fit((anchors, positives)).")
-        sizes = RowSizes(np.ones(len(numbers), "int32"), 1)
-        if labels is None:
-            # One label stands for each row, so that only the weights are checked.
-            return numbers, checked_labels(numbers[:, 0], weights, None, sizes)[1]
-        rule = LabelRule((len(numbers),), None, "the similarity of its pair")
-        labels, weights = checked_labels(labels, weights, rule, sizes)
-        low, high = getattr(loss, "label_range", None) or (-np.inf, np.inf)
-        scale = f"but {kind} compares labels with cosines, from {low:g} to {high:g}: CoSENTLoss takes any scale"
-        refuse(labels, (labels < low) | (labels > high), "labels", scale)
-        return labels, weights
+    def sizes(self, rows):
+        if rows.choices is None:
+            return super().sizes(rows)
+        return sizes_of_columns(text_numbers(rows.first).reshape(-1, rows.choices))
 
 
-def as_columns(x):
-    """A table of texts as a tuple of its columns; anything else stays."""
-    return tuple(columns_of(x)) if has_columns(x) else x
-
-
-def columns_in(x):
-    """The number of texts in each row of what Keras' methods are given; None if it is not known."""
-    if is_text_dataset(x):
-        spec = x.element_spec[0] if isinstance(x.element_spec, tuple) else x.element_spec
-        spec = spec if isinstance(spec, tuple) else x.element_spec
-        return sum(part.dtype.name == "string" for part in keras.tree.flatten(spec))
-    if isinstance(x, dict) and "token_ids" in x:
-        shape = np.shape(x["token_ids"])
-        return shape[1] if len(shape) == 3 else 1
-    if is_text_input(x) or has_columns(x):
-        return len(columns_of(x) or [x])
-    return None
+def sizes_of_columns(numbers):
+    """The RowSizes of rows of several texts, from the numbers of these, (examples, columns)."""
+    return RowSizes(np.ones(len(numbers), "int32"), 1, texts=numbers)
 
 
 def text_numbers(rows):
     """A number for each list of ids, int32, the same for equal lists."""
     numbers = {}
     return np.array([numbers.setdefault(tuple(ids), len(numbers)) for ids in rows], "int32")
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class RelevancePreprocessor(TextPreprocessor):
+    """Queries with a text each, whose labels are its relevance; or with a positive and negatives, which need none: each
+    is a row with the query, of relevance 1 or 0. Weights belong to queries."""
+
+    def takes(self, x):
+        return is_text_input(x) or has_columns(x)
+
+    def makes_labels(self, x):
+        return len(columns_of(x) or ()) > 2
+
+    def rows(self, x, y=None, sample_weight=None, check=None):
+        if self.makes_labels(x):
+            x, y, sample_weight = labelled_pairs(x, y, sample_weight)
+        return super().rows(x, y, sample_weight, check)
+
+
+def labelled_pairs(x, y=None, sample_weight=None):
+    """Queries, positives and negatives as pairs with their relevance: (pairs, labels, sample weights).
+
+    Raises: ValueError for labels beside negatives.
+    """
+    if y is not None:
+        raise ValueError(
+            "Labels beside queries, positives and negatives: leave y out, or give (queries, texts) with the relevance "
+            "of each pair."
+        )
+    queries, *columns = columns_of(x)
+    pairs = [query for query in queries for _ in columns], [text for row in zip(*columns, strict=True) for text in row]
+    labels = np.tile(np.eye(1, len(columns), dtype="float32")[0], len(queries))
+    return pairs, labels, None if sample_weight is None else np.repeat(np.asarray(sample_weight), len(columns))

@@ -1,31 +1,34 @@
 """From what a user passes to `fit`, `evaluate` and `predict` to what Keras takes, once and in one direction.
 
-Data of other libraries become lists, arrays and batches (`other_libraries`, `batch_sources`); the head's RowMaker makes
-rows of them, and checks their labels; rows of about the same length become batches (`batching`).
+Data of other libraries become lists, arrays and batches (`other_libraries`, `batch_sources`); the model's preprocessor
+makes rows of them, with labels that the model checks; rows of about the same length become batches (`batching`).
 """
 
-import functools
 import itertools
 import math
 import typing
 
 import keras
+import numpy as np
 
-from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches
+from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, padded_length
 from keras_bert_impl.distribution import needs_equal_shapes
 from keras_bert_impl.preprocessing.batch_sources import BatchSource, arranged
-from keras_bert_impl.preprocessing.labels import refuse_numbers_as_names
-from keras_bert_impl.preprocessing.other_libraries import in_memory
-from keras_bert_impl.preprocessing.row_maker import WITHOUT_LABELS
+from keras_bert_impl.preprocessing.labels import Positions, refuse_numbers_as_names, sizes_of_arrays, sizes_of_texts
+from keras_bert_impl.preprocessing.long_texts import stream_of_windows, texts_of_batches
+from keras_bert_impl.preprocessing.other_libraries import in_memory, received
 from keras_bert_impl.preprocessing.splits_and_weights import (
     in_order_of_classes,
     split_rows,
     weights_by_number,
     weights_of_rows,
+    with_class_weights,
 )
 from keras_bert_impl.preprocessing.text_batches import TextBatches
 from keras_bert_impl.preprocessing.texts import is_texts
 from keras_bert_impl.text.tokenizers.rows import ROW_MULTIPLE
+
+WITHOUT_LABELS = "The texts have no labels: pass (texts, labels), as validation_data, too."
 
 
 class Training(typing.NamedTuple):
@@ -40,11 +43,11 @@ class Training(typing.NamedTuple):
     shuffle: bool
 
 
-def training(maker, given, batch_size, validation_batch_size, steps, validation_steps):
+def training(model, given, batch_size, validation_batch_size, steps, validation_steps):
     """What `fit` is given, as Keras takes it.
 
     Args:
-        maker: the head's RowMaker.
+        model: a `TaskModel`.
         given: a Training.
         batch_size: of training; None for 32.
         validation_batch_size: None for that of training.
@@ -54,96 +57,178 @@ def training(maker, given, batch_size, validation_batch_size, steps, validation_
     Returns: a Training.
     Raises: ValueError naming what is wrong with the data, before anything is trained.
     """
-    x, y, weights = _received(maker, given.x, given.y, given.sample_weight)
+    preprocessor = model.make_preprocessor()
+    x, y, weights = _received(model, preprocessor, given.x, given.y, given.sample_weight)
     _refuse_beside_batches(x, y, weights, batch_size)
     split, validation, class_weight = given.validation_split, given.validation_data, given.class_weight
-    validation, class_weight = _received_validation(maker, validation), weights_by_number(class_weight, maker.head)
-    is_natural = maker.is_natural(x)
+    validation, class_weight = (
+        _received_validation(model, preprocessor, validation),
+        weights_by_number(class_weight, model),
+    )
+    is_natural = preprocessor.takes(x)
     if split and validation is None and is_natural:
         ((x, y, weights), validation), split = split_rows((x, y, weights), split), 0.0
-    validation = _validation(maker, validation, validation_batch_size or batch_size, validation_steps)
     is_ours = is_natural or isinstance(x, (BatchSource, LengthBatches))
     if is_natural:
-        x, y, weights = maker.to_train(x, y, weights, batch_size, given.shuffle), None, None
+        rows = preprocessor.told(rows_of(model, preprocessor, x, y, weights))
+        model.note_rows(rows)
         if class_weight is not None:  # Keras takes them only of rows without weights of their own
-            x.rows.weights, class_weight = maker.with_class_weights(class_weight, x.rows), None
+            rows.weights, class_weight = with_class_weights(class_weight, rows), None
+        seed, multiple = model.data_seed(), length_multiple(model)
+        x, y, weights = preprocessor.to_train(rows, batch_size or 32, given.shuffle, seed, multiple), None, None
     else:
-        if isinstance(x, BatchSource):
-            arrange = functools.partial(arranged, class_names=maker.class_names, with_labels=True)
-            given_source, x = x, maker.rows_of_source(x, arrange, class_weight)
-            class_weight = class_weight if x is given_source or class_weight == "balanced" else None
-        x = inputs(maker, x, steps, with_labels=True)
-        y, weights = maker.checked_beside(x, y, weights)
+        if isinstance(x, BatchSource) and _joins_windows(preprocessor):
+            x, class_weight = _windows_of_source(model, preprocessor, x, class_weight)
+        x = inputs(model, preprocessor, x, steps, with_labels=True, is_training=True)
+        y, weights = model.checked_beside(x, y, weights)
+    validation = _validation(model, preprocessor, validation, validation_batch_size or batch_size, validation_steps)
     if class_weight is not None and y is not None:
         weights, class_weight = weights_of_rows(class_weight, y, weights), None
     # Ours have their own order; Keras would permute the batches.
     return Training(x, y, weights, validation, split, class_weight, given.shuffle and not is_ours)
 
 
-def evaluation(maker, x, y, weights, batch_size, steps):
+def evaluation(model, x, y, weights, batch_size, steps):
     """What `evaluate` is given, as `keras.Model.evaluate` takes it: (x, y, sample_weight)."""
-    x, y, weights = _received(maker, x, y, weights)
+    preprocessor = model.make_preprocessor()
+    x, y, weights = _received(model, preprocessor, x, y, weights)
     _refuse_beside_batches(x, y, weights)
-    return _judged(maker, x, y, weights, batch_size, steps)
+    return _judged(model, preprocessor, x, y, weights, batch_size, steps)
 
 
-def _judged(maker, x, y, weights, batch_size, steps):
-    if maker.is_natural(x):
-        _refuse_steps(steps)
-        return maker.to_judge(x, y, weights, batch_size)
-    if (found := _texts_in(maker, x, steps, with_labels=True)) is not None:
-        return maker.to_judge(*found, batch_size)
-    x = inputs(maker, x, steps, with_labels=True)
-    if _is_judged_as_a_whole(x):
+def _judged(model, preprocessor, x, y, weights, batch_size, steps):
+    found = (x, y, weights) if preprocessor.takes(x) else _texts_in(model, preprocessor, x, steps, with_labels=True)
+    if found is not None:
+        if x is found[0]:
+            _refuse_steps(steps)
+        rows = preprocessor.told(rows_of(model, preprocessor, *found))
+        return preprocessor.to_judge(rows, batch_size or 32, model.data_seed(is_drawn=False), length_multiple(model))
+    x = inputs(model, preprocessor, x, steps, with_labels=True)
+    if is_judged_as_a_whole(x):
         return x, y, weights  # made by `to_judge`, for the validation of `fit`: its rows are not what has labels
-    return x, *maker.checked_beside(x, y, weights)
+    return x, *model.checked_beside(x, y, weights)
 
 
-def prediction(maker, x, batch_size, steps):
+def prediction(model, x, batch_size, steps):
     """What `predict` is given: (what Keras takes, the Rows if it is natural data in memory).
 
     The second is None where an output for each token makes all rows as long as the longest.
     """
-    x = [x] if isinstance(x, str) else maker.received(x)
-    if maker.is_natural(x):
+    preprocessor = model.make_preprocessor()
+    x = [x] if isinstance(x, str) else _received(model, preprocessor, x)[0]
+    if preprocessor.takes(x):
         _refuse_steps(steps)
-    if (found := _texts_in(maker, x, steps, with_labels=False)) is not None:
+    if (found := _texts_in(model, preprocessor, x, steps, with_labels=False)) is not None:
         (x, *_), steps = found, None
-    if not maker.is_natural(x) or _has_outputs_of_tokens(maker.head):
-        return inputs(maker, x, steps), None
-    rows = maker.rows_of(x)
+    if not preprocessor.takes(x) or _has_outputs_of_tokens(model):
+        return inputs(model, preprocessor, x, steps), None
+    rows = preprocessor.told(rows_of(model, preprocessor, x))
     # Every new shape would be compiled: few different ones are faster.
-    multiple = ROW_MULTIPLE if maker.head.jit_compile else 1
-    return SortedBatches(maker.tokenizer, rows, batch_size or 32, maker.sequence_length, multiple=multiple), rows
+    return sorted_batches(model, rows, batch_size, ROW_MULTIPLE if model.jit_compile else 1), rows
 
 
-def inputs(maker, x, steps=None, with_labels=False):
+def rows_of(model, preprocessor, x, *labelled):
+    """The Rows of natural data in memory, alone or with labels and weights, `(y, sample_weight)`, that are checked.
+
+    Raises: ValueError naming the first text, label or weight that the model does not take.
+    """
+    if model.pair_columns and is_texts(x):
+        names = ", ".join(model.pair_columns)
+        raise ValueError(f"{type(model).__name__} got single texts: pass a tuple of two columns, ({names}).")
+    rows = preprocessor.rows(x, *labelled, check=model.checked_labels if labelled else None)
+    model.encoder.check_texts(rows.first, rows.second, preprocessor.tokenizer.template)
+    return rows
+
+
+def sorted_batches(model, rows, batch_size, multiple=None):
+    """The SortedBatches of Rows, whose outputs `batching.predict_rows` or `restore` gives in order."""
+    model.encoder.check_texts(rows.first, rows.second, model.tokenizer.template)
+    multiple = multiple or length_multiple(model)
+    return SortedBatches(model.tokenizer, rows, batch_size or 32, model.sequence_length, multiple=multiple)
+
+
+def length_multiple(model):
+    """What lengths are rounded up to: where every new shape is compiled, few different ones are faster."""
+    return ROW_MULTIPLE if model.jit_compile else 8
+
+
+def checked_beside(model, x, labels, weights):
+    """Labels and weights of arrays of ids; those of batches that were made before are checked in place."""
+    if isinstance(x, LengthBatches) and not isinstance(x.rows.labels, dict | None):
+        sizes = sizes_of_texts(x.rows, x.tokenizer.template, x.sequence_length)
+        model.checked_labels(sizes, np.asarray(x.rows.labels).view(Positions), x.rows.weights)
+    sizes = None if labels is None else sizes_of_arrays(x)
+    return (labels, weights) if sizes is None else model.checked_labels(sizes, labels, weights)
+
+
+def inputs(model, preprocessor, x, steps=None, with_labels=False, is_training=False):
     """Inputs as Keras takes them: rows of natural data, batches of a dataset of it; anything else as it is."""
     if isinstance(x, BatchSource):
-        return _batches_of(maker, x, steps, with_labels)
-    if maker.is_natural(x):
-        return maker.head.rows(x)
+        return _batches_of(model, preprocessor, x, steps, with_labels, is_training)
+    if preprocessor.takes(x):
+        return model.rows(x)
     if with_labels and not isinstance(x, dict | LengthBatches):
-        refuse_numbers_as_names(maker.class_names)
+        refuse_numbers_as_names(preprocessor.class_names or ())
     return x
 
 
-def _batches_of(maker, source, steps, with_labels):
+def _batches_of(model, preprocessor, source, steps, with_labels, is_training):
     """The TextBatches of a BatchSource, of which the first is converted at once."""
     # The outputs of tokens, which `predict` joins, are as long as the longest row.
-    is_joined = not with_labels and _has_outputs_of_tokens(maker.head)
-    whole = maker.sequence_length if is_joined or needs_equal_shapes() else None
+    is_joined = not with_labels and _has_outputs_of_tokens(model)
+    whole = preprocessor.sequence_length if is_joined or needs_equal_shapes() else None
 
     def convert(batch, random, pad_to):
-        batch = batch if isinstance(batch, Rows) else arranged(batch, maker.class_names, with_labels)
-        converted, cut = maker.converted(batch, random, whole or pad_to)
-        if with_labels and isinstance(converted, dict):
+        rows = _rows_of_batch(model, preprocessor, batch, with_labels)
+        if is_training:
+            model.note_rows(rows, is_batch=True)
+        longest = rows.lengths(preprocessor.tokenizer.template).max(initial=1)
+        width = whole or pad_to or padded_length(longest, preprocessor.sequence_length)
+        converted = preprocessor.packed(rows, width, seed=int(random.integers(2**31)))
+        if with_labels and converted[1] is None:
             raise ValueError(WITHOUT_LABELS)
-        return converted, cut
+        num_cut = rows.num_cut
+        if hasattr(rows.source, "questions"):  # of which TextBatches does not tell
+            preprocessor.told(rows)
+            num_cut = 0
+        return keras.utils.pack_x_y_sample_weight(*converted), (num_cut, len(rows.first))
 
-    batches = TextBatches(source, convert, maker.sequence_length, steps, maker.seed())
+    batches = TextBatches(source, convert, preprocessor.sequence_length, steps, model.data_seed())
     batches.check_first()
     return batches
+
+
+def _rows_of_batch(model, preprocessor, batch, with_labels):
+    """The Rows of an element of a dataset: texts, (texts, labels) or (texts, labels, weights)."""
+    if isinstance(batch, Rows):
+        return batch
+    batch = arranged(batch, preprocessor, with_labels)
+    if not preprocessor.takes(batch):
+        return rows_of(model, preprocessor, *(*batch, None)[:3])
+    is_labelled = with_labels and preprocessor.makes_labels(batch)
+    return rows_of(model, preprocessor, batch, *((None, None) if is_labelled else ()))
+
+
+def _windows_of_source(model, preprocessor, source, class_weight):
+    """A dataset of single texts as one of windows, with the weights of classes in them; of other data as it is."""
+
+    def batches():
+        return (arranged(batch, preprocessor, with_labels=True) for batch in source.open())
+
+    first = next(batches(), None)
+    if first is None or preprocessor.takes(first) or not is_texts(first[0]):
+        return source, class_weight
+
+    def stream():
+        return stream_of_windows(batches(), lambda *batch: rows_of(model, preprocessor, *batch), class_weight)
+
+    num_batches = math.inf if source.num_batches == math.inf else None
+    return BatchSource(stream, num_batches), class_weight if class_weight == "balanced" else None
+
+
+def _joins_windows(preprocessor):
+    """Whether the outputs of a text are the mean of those of its windows."""
+    return getattr(preprocessor, "truncate", None) == "windows"
 
 
 def _refuse_steps(steps):
@@ -152,7 +237,7 @@ def _refuse_steps(steps):
         raise ValueError(f"steps={steps} is for datasets: of a list of texts, pass only those that you want.")
 
 
-def _texts_in(maker, source, steps, with_labels):
+def _texts_in(model, preprocessor, source, steps, with_labels):
     """(texts, labels, weights) of a BatchSource that is evaluated or predicted, in memory, where it has to be; None
     otherwise, and of anything else."""
     if not isinstance(source, BatchSource):
@@ -161,39 +246,44 @@ def _texts_in(maker, source, steps, with_labels):
         raise ValueError(
             "The dataset is endless, and so would be its evaluation or prediction: pass steps, or validation_steps."
         )
+    if not _joins_windows(preprocessor):
+        return None
     batches = itertools.islice(source.open(), steps)
-    return maker.texts_of_source(arranged(batch, maker.class_names, with_labels) for batch in batches)
+    return texts_of_batches((arranged(batch, preprocessor, with_labels) for batch in batches), preprocessor.takes)
 
 
-def _has_outputs_of_tokens(head):
-    return any(None in output.shape[1:] for output in head.outputs)
+def _has_outputs_of_tokens(model):
+    return any(None in output.shape[1:] for output in model.outputs)
 
 
-def _received(maker, x, labels=None, *weights):
+def _received(model, preprocessor, x, labels=None, *weights):
     """Inputs, labels and sample weights in forms that are known."""
-    labels = in_memory(in_order_of_classes(labels, maker.class_names))
-    return maker.received(x, labels), labels, *map(in_memory, weights)
+    labels = in_memory(in_order_of_classes(labels, preprocessor.class_names))
+    x = preprocessor.sentences(received(x, is_pair=labels is not None or bool(model.pair_columns)), labels)
+    return x, labels, *map(in_memory, weights)
 
 
-def _received_validation(maker, data):
+def _received_validation(model, preprocessor, data):
     """`validation_data`, (x, y) or (x, y, sample_weight), as `_received`, or what yields batches; None stays."""
-    if isinstance(data, (list, tuple)) and data and not is_texts(data):
-        return _received(maker, *data)[: len(data)]
-    return None if data is None else maker.received(data)
+    is_alone = preprocessor.takes(data) and preprocessor.makes_labels(data)
+    if isinstance(data, (list, tuple)) and data and not is_texts(data) and not is_alone:
+        return _received(model, preprocessor, *data)[: len(data)]
+    return None if data is None else _received(model, preprocessor, data)[0]
 
 
-def _validation(maker, data, batch_size, steps):
+def _validation(model, preprocessor, data, batch_size, steps):
     """`validation_data` with its texts converted to what Keras takes."""
-    data = maker.validation(data)
     if data is None:
         return None
+    if preprocessor.takes(data) and preprocessor.makes_labels(data):
+        data = (data,)
     if is_texts(data):
         raise ValueError(WITHOUT_LABELS)
     if isinstance(data, (list, tuple)):
-        return _judged(maker, *(*data, None, None)[:3], batch_size, steps)
+        return _judged(model, preprocessor, *(*data, None, None)[:3], batch_size, steps)
     if not isinstance(data, BatchSource) and not _is_for_keras(data):
         raise ValueError(f"validation_data is a {type(data).__name__}: pass (texts, labels), or a dataset of these.")
-    return _judged(maker, data, None, None, batch_size, steps)
+    return _judged(model, preprocessor, data, None, None, batch_size, steps)
 
 
 def _is_for_keras(data):
@@ -210,6 +300,6 @@ def _refuse_beside_batches(x, *others):
         raise ValueError("A dataset yields batches of (texts, labels): leave y, sample_weight and batch_size out.")
 
 
-def _is_judged_as_a_whole(x):
-    """Whether rows are windows, of texts or of questions, which `RowMaker.judged` joins."""
+def is_judged_as_a_whole(x):
+    """Whether rows are windows, of texts or of questions, which the model's `judged` joins."""
     return isinstance(x, SortedBatches) and (x.rows.windows is not None or x.rows.source is not None)

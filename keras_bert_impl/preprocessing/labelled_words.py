@@ -1,77 +1,73 @@
 """Rows of words with a label each, and of texts with marked entities."""
 
+import keras
 import numpy as np
 
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.losses import NO_LABEL
 from keras_bert_impl.preprocessing.entities import labels_of_spans
-from keras_bert_impl.preprocessing.labels import (
-    LabelRule,
-    Positions,
-    checked_word_labels,
-    sizes_of_texts,
-)
-from keras_bert_impl.preprocessing.row_maker import RowMaker
-from keras_bert_impl.preprocessing.texts import is_texts, is_word_lists, to_strings, to_word_lists
+from keras_bert_impl.preprocessing.labels import LabelRule, Positions, checked_word_labels
+from keras_bert_impl.preprocessing.preprocessors import Preprocessor
+from keras_bert_impl.preprocessing.texts import is_text_input, is_texts, is_word_lists, to_strings, to_word_lists
 from keras_bert_impl.preprocessing.word_rows import rows_of_pieces, split_texts, split_words
 
 
-class WordRows(RowMaker):
-    """Rows of texts, strings or lists of words, of which each token may have a label."""
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class WordsPreprocessor(Preprocessor):
+    """Texts that are split into words, with a label for each word, to the inputs and labels of a TokenClassifier.
 
-    def is_natural(self, x):
-        return super().is_natural(x) or is_word_lists(x)
+    Words are lists of strings, or a RaggedTensor; in a dense one, empty words at the end are padding. The first piece
+    of a word has its label, all other tokens have -1. A word that does not fit is lost with all after it.
 
-    def received(self, x, labels=None):
-        x = super().received(x, labels)
-        return list(x) if are_sentences(x, labels) else x
+    Returns: y and sample_weight, if it is of words, are (batch, sequence_length).
+    """
 
-    def unlabelled(self, texts):
-        if not is_word_lists(texts):
-            return super().unlabelled(texts)
-        split = split_words(self.tokenizer, to_word_lists(texts))
-        return rows_of_split(split, self.tokenizer.template, self.sequence_length)
+    columns, is_split = ("words",), True
 
-    def labelled(self, texts, labels, weights):
-        """Labels of words, or marked characters, become labels of first pieces."""
-        if is_word_lists(texts) and labels is not None:
-            words = to_word_lists(texts)
-            words, labels, weights = (of_words(values, words) for values in (words, labels, weights))
+    def _are_inputs(self, parts):
+        return False
+
+    def takes(self, x):
+        return is_text_input(x) or is_word_lists(x)
+
+    def sentences(self, x, y=None):
+        return list(x) if are_sentences(x, y) else x
+
+    def rows(self, x, y=None, sample_weight=None, check=None):
+        """As of every preprocessor; of texts in memory, too, with marked characters or a label for each token."""
+        if not isinstance(x, tuple) and any(isinstance(words, list | np.ndarray) for words in x):
+            words = to_word_lists(x)
+            words, y, sample_weight = (of_words(values, words) for values in (words, y, sample_weight))
             split, counts = split_words(self.tokenizer, words), list(map(len, words))
-        elif is_texts(texts) and are_spans(labels):
-            texts = to_strings(texts)
+        elif is_texts(x) and are_spans(y):
+            texts = to_strings(x)
             split = split_texts(self.tokenizer, texts)
-            labels = self._labels_of_spans(texts, split, labels)
+            y = [
+                labels_of_spans(row, text, of_text.spans, spans_of(of_row), self.class_names)
+                for row, (text, of_text, of_row) in enumerate(zip(texts, split, y, strict=True))
+            ]
             counts = [len(of_text.spans) for of_text in split]
         else:
-            return super().labelled(texts, labels, weights)
-        rows = rows_of_split(split, self.tokenizer.template, self.sequence_length)
-        labels, weights = of_first_pieces(rows, counts, labels, weights, self.class_names)
-        sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)
-        rows.labels, rows.weights = self.checked(sizes, labels.view(Positions), weights)
+            split, rows = None, self.unlabelled(x)
+        if split is not None:
+            pieces = rows_of_pieces(split, self.tokenizer.template, self.sequence_length)
+            rows = Rows(pieces.ids, source=pieces, num_cut=pieces.num_cut)
+            y, sample_weight = of_first_pieces(pieces, counts, y, sample_weight, self.class_names)
+            y = None if y is None else y.view(Positions)
+        rows.labels, rows.weights = (check or self.named)(self.sizes(rows), y, sample_weight)
         rows.per_token = True
         return rows
 
-    def _labels_of_spans(self, texts, split, spans):
-        """A label for each word of each text from marked characters."""
-        return [
-            labels_of_spans(row, text, of_text.spans, spans_of(of_row), self.class_names)
-            for row, (text, of_text, of_row) in enumerate(zip(texts, split, spans, strict=True))
-        ]
+    def _in_graph(self, x, y, sample_weight):
+        return self._graph.rows_of_words(x, y, sample_weight, self.sequence_length)
 
 
-def rows_of_split(split, template, sequence_length):
-    """The Rows of SplitTexts, whose `source` is their Pieces."""
-    pieces = rows_of_pieces(split, template, sequence_length)
-    return Rows(pieces.ids, source=pieces, num_cut=pieces.num_cut)
-
-
-def of_first_pieces(rows, counts, labels, weights, class_names):
+def of_first_pieces(pieces, counts, labels, weights=None, class_names=None):
     """Labels and weights of words as those of the words' first pieces, (texts, sequence_length); weights of texts stay.
 
-    `counts` are the words of each text; without `class_names` labels are numbers.
+    `pieces` are those of the rows, `counts` the words of each text; without `class_names` labels are numbers.
     """
-    words = np.stack(rows.source.words)  # (texts, sequence_length)
+    words = np.stack(pieces.words)  # (texts, sequence_length)
 
     def of_pieces(values, name, otherwise, rule=None):
         values = checked_word_labels(values, name, counts, rule)

@@ -8,6 +8,7 @@ import typing
 import keras
 import numpy as np
 
+from keras_bert_impl.batching import of_width
 from keras_bert_impl.losses import NO_LABEL, WeightedCrossEntropy
 from keras_bert_impl.preprocessing.texts import is_texts
 from keras_bert_impl.text.tokenizers.rows import rounded_length
@@ -24,6 +25,7 @@ class LabelRule(typing.NamedTuple):
         per_token: whether there is a label for each token of a row.
         names: of the classes, which may be given instead of their numbers.
         are_booleans_clear: whether True can only mean 1.
+        scale: of finite numbers the lowest, the highest and why there are such, or None.
     """
 
     shape: tuple
@@ -32,6 +34,7 @@ class LabelRule(typing.NamedTuple):
     per_token: bool = False
     names: tuple = ()
     are_booleans_clear: bool = True
+    scale: tuple | None = None
 
 
 class Positions(np.ndarray):
@@ -46,6 +49,7 @@ class RowSizes(typing.NamedTuple):
         width: positions of a row; for texts, which are padded batch by batch, those of the longest.
         choices, predictions: their number in an example, for models that have them.
         room: the number of tokens that texts are cut to; None for rows of ids.
+        texts: of rows of several texts a number for each, the same for equal ones, (examples, columns).
     """
 
     tokens: np.ndarray
@@ -53,6 +57,7 @@ class RowSizes(typing.NamedTuple):
     choices: int | None = None
     predictions: int | None = None
     room: int | None = None
+    texts: np.ndarray | None = None
 
 
 def sizes_of_texts(rows, template, sequence_length):
@@ -257,6 +262,9 @@ def _checked_numbers(labels, rule, count, ignored):
         raise ValueError(f"labels are booleans, which can be read both ways: each label is {rule.meaning}.")
     if rule.limit is None:
         refuse(labels, ~np.isfinite(labels), "labels", "not a finite number")
+        if rule.scale is not None:
+            low, high, why = rule.scale
+            refuse(labels, (labels < low) | (labels > high), "labels", why)
         return labels
     refuse(labels, np.mod(labels, 1) != 0, "labels", "not a whole number")
     classes = labels.astype("int32")
@@ -323,9 +331,3 @@ def _filled_up(rows, padding):
     for place, row in enumerate(rows):
         array[place, : len(row)] = row
     return array
-
-
-def of_width(array, width, padding):
-    """The array with its rows cut or padded to `width`."""
-    more = max(0, width - array.shape[1])
-    return np.pad(array, ((0, 0), (0, more)), constant_values=padding)[:, :width]

@@ -1,48 +1,109 @@
-"""Texts whose words are masked when a batch is requested."""
+"""Texts whose words are masked: by a preprocessor, and in `fit` when a batch is requested."""
 
+import dataclasses
+
+import keras
 import numpy as np
 
 from keras_bert_impl.batching import LengthBatches
-from keras_bert_impl.preprocessing.preprocessors import Masking
-from keras_bert_impl.preprocessing.row_maker import RowMaker
-from keras_bert_impl.preprocessing.texts import is_texts, to_strings
+from keras_bert_impl.preprocessing.preprocessors import Preprocessor, TextPreprocessor, first_of, is_of_tensorflow
+from keras_bert_impl.text.rows import numpy_arrays
+from keras_bert_impl.text.rows.masking import MaskingRule
+from keras_bert_impl.text.tokenizers import tokenizer_to_config
 
 
-class MaskedTextRows(RowMaker):
-    """Rows of texts, whose labels are the words that are masked."""
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class Masking:
+    """Chooses tokens of rows to predict and hides most of them, anew in each call (Liu et al. 2019, section 4.1).
 
-    def unlabelled(self, texts):
-        if not is_texts(texts):  # a pair of columns
-            to_strings(texts)
-        return super().unlabelled(texts)
+    Args: see `text.rows.masking.MaskingRule`.
+        tokenizer: of the rows.
+        predictions_per_sequence: None for `masking_rate` of the row's length, rounded up.
+        seed: of the masks. Call number N of an object masks as with `epoch=N`; of several parallel calls of `tf.data`
+            it is not certain which comes first.
+        unit: "token", "whole_word", "span", "ngram", "context_span" or "phrase".
+        masking_rate, mask_token_rate, random_token_rate: 0.15, 0.8 and 0.1, as BERT's.
 
-    def to_train(self, texts, labels, weights, batch_size, shuffle):
-        """Batches that are masked when they are requested."""
-        self._refuse_labels(labels, weights)
-        rows = self.rows_of(texts)
-        return MaskedTexts(self.tokenizer, rows, batch_size or 32, self.sequence_length, shuffle, self.seed())
+    Call: `masking(rows, epoch=None)` on the inputs of a model, of a batch or of one row.
+    Returns: (inputs, mask_ids, mask_weights), inputs with `mask_positions`; each (batch, predictions).
+    """
 
-    def to_judge(self, texts, labels, weights, batch_size):
-        """All texts, with masks that depend only on the model's seed."""
-        self._refuse_labels(labels, weights)
-        seed = self.seed() if self.head.seed is None else self.head.seed
-        return Masking(self.tokenizer, seed=seed)(self.packed(self.rows_of(texts)), epoch=0)
+    def __init__(self, tokenizer, predictions_per_sequence=None, seed=0, **options):
+        self.rule = MaskingRule(tokenizer, predictions_per_sequence, seed, **options)
+        self._calls, self._graph_calls = 0, None
 
-    def _refuse_labels(self, labels, weights):
-        if labels is not None or weights is not None:
+    def __call__(self, rows, *, epoch=None):
+        if is_of_tensorflow(rows):
+            from keras_bert_impl.preprocessing.graphs import text_rows
+
+            if epoch is None:
+                self._graph_calls = self._graph_calls or text_rows.Counter()
+                epoch = self._graph_calls.next()
+            return text_rows.of_batches(lambda x, *_: self.masked(x, epoch, text_rows.arrays), rows, rank=1)
+        if epoch is None:
+            epoch, self._calls = self._calls, self._calls + 1
+        if rows["token_ids"].ndim == 1:
+            return first_of(self.masked({name: array[None] for name, array in rows.items()}, epoch))
+        return self.masked(rows, epoch)
+
+    def get_config(self):
+        options = {field.name: getattr(self.rule, field.name) for field in dataclasses.fields(self.rule)}
+        return {**options, "tokenizer": tokenizer_to_config(self.rule.tokenizer)}
+
+    from_config = classmethod(Preprocessor.from_config.__func__)
+
+    def __getstate__(self):
+        return {**self.__dict__, "_graph_calls": None}
+
+    def masked(self, rows, epoch, arrays=numpy_arrays, numbers=None):
+        """A batch masked; `numbers` (batch,) are those of its rows, on which the masks depend, if not 0, 1, ..."""
+        if numbers is None:
+            numbers = arrays.cast(arrays.arange(arrays.shape(rows["token_ids"])[0]), arrays.int64)
+        masked = self.rule.mask({**rows, "example_index": numbers}, epoch, arrays)
+        return {name: masked[name] for name in (*rows, "mask_positions")}, masked["mask_ids"], masked["mask_weights"]
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class MaskedLMPreprocessor(TextPreprocessor):
+    """Texts or pairs to rows with masks, new ones in each call: what `MaskedLM` is trained on.
+
+    Args:
+        tokenizer, sequence_length, truncate: see `TextPreprocessor`.
+        masking: arguments of `Masking` by name.
+
+    Returns: (inputs, mask_ids, mask_weights), inputs with `mask_positions`.
+    """
+
+    arguments, targets = ("sequence_length", "truncate"), ()
+
+    def __init__(self, tokenizer, sequence_length=512, truncate="longest_first", **masking):
+        super().__init__(tokenizer, sequence_length, truncate)
+        self.masking = Masking(tokenizer, **masking)
+
+    def get_config(self):
+        return {**self.masking.get_config(), **super().get_config()}
+
+    def makes_labels(self, x):
+        return True
+
+    def rows(self, x, y=None, sample_weight=None, check=None):
+        """The Rows of texts, not yet masked."""
+        if check is not None and (y is not None or sample_weight is not None):
             raise ValueError("The labels of texts are the words that are masked: leave y and sample_weight out.")
+        return super().rows(x)
 
-    def validation(self, data):
-        return (data,) if is_texts(data) else data
+    def to_train(self, rows, batch_size, shuffle, seed, multiple):
+        return MaskedTexts(self.tokenizer, rows, batch_size, self.sequence_length, shuffle, seed)
 
-    def seed(self):
-        return int(self.head.random.integers(2**31))
+    def to_judge(self, rows, batch_size, seed, multiple):
+        return self.packed(rows, seed=seed)
 
-    def converted(self, texts, random, pad_to):
-        """One element of a dataset of texts, masked, and (the number of texts that were cut, the number of texts)."""
-        rows = self.unlabelled(texts)
-        inputs = self.packed(rows, pad_to or self.length_of_batch(rows))
-        return Masking(self.tokenizer, seed=int(random.integers(2**31)))(inputs, epoch=0), (rows.num_cut, len(rows))
+    def packed(self, rows, pad_to=None, seed=None):
+        masking = self.masking if seed is None else Masking(self.tokenizer, seed=seed)
+        return masking(super().packed(rows, pad_to)[0], epoch=None if seed is None else 0)
+
+    def _in_graph(self, x, y, sample_weight):
+        return self.masking(super()._in_graph(x, y, sample_weight)[0])
 
 
 class MaskedTexts(LengthBatches):
@@ -54,11 +115,12 @@ class MaskedTexts(LengthBatches):
 
     def __init__(self, tokenizer, rows, batch_size, sequence_length, shuffle, seed):
         super().__init__(tokenizer, rows, batch_size, sequence_length, shuffle, seed)
-        self.masking, self.is_seed_drawn = Masking(tokenizer, seed=seed), True
+        self.is_seed_drawn = True
 
     def __getitem__(self, index):
         places = self.plan[index]
-        return self.masking.masked(self._pack(places, int(self.lengths.max())), self.epoch, numbers=places)
+        rows, *_ = self.rows.packed(self.tokenizer, self.sequence_length, int(self.lengths.max()), places)
+        return Masking(self.tokenizer, seed=self.seed).masked(rows, self.epoch, numbers=places)
 
     def _plan(self):
         count = len(self.lengths)

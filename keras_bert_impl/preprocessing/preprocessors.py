@@ -6,27 +6,26 @@ before or after `batch`. Of lists, tuples and arrays they are computed without T
 """
 
 import collections.abc
-import dataclasses
 
 import keras
 import numpy as np
 
-from keras_bert_impl.batching import Rows
+from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches
 from keras_bert_impl.preprocessing.batch_sources import LABELS, parts_of_columns
-from keras_bert_impl.preprocessing.choices import rows_of_choices
-from keras_bert_impl.preprocessing.labelled_words import of_first_pieces, of_words, rows_of_split
-from keras_bert_impl.preprocessing.labels import named_by_numbers, numbers_of_names
-from keras_bert_impl.preprocessing.long_texts import rows_of_long_texts
+from keras_bert_impl.preprocessing.class_sets import rows_of_zeros_and_ones
+from keras_bert_impl.preprocessing.labels import (
+    RowSizes,
+    named_by_numbers,
+    numbers_of_names,
+    sizes_of_texts,
+)
+from keras_bert_impl.preprocessing.long_texts import rows_of_long_texts, share_labels
 from keras_bert_impl.preprocessing.other_libraries import in_memory
-from keras_bert_impl.preprocessing.question_windows import question_rows, questions_of
-from keras_bert_impl.preprocessing.texts import is_texts, texts_of, to_strings, to_word_lists
-from keras_bert_impl.preprocessing.word_rows import split_words
-from keras_bert_impl.text.rows import numpy_arrays
-from keras_bert_impl.text.rows.masking import MaskingRule
+from keras_bert_impl.preprocessing.texts import is_text_input, is_texts, texts_of, to_strings
 from keras_bert_impl.text.tokenizers import tokenizer_from_config, tokenizer_to_config
-from keras_bert_impl.text.tokenizers.rows import ids_from_texts, longest_question, pack_rows
+from keras_bert_impl.text.tokenizers.rows import ids_from_texts, warn_of_cut
 
-TRUNCATE = ("longest_first", "waterfall", "only_second", "head_and_tail")
+TRUNCATE = ("longest_first", "waterfall", "only_second", "head_and_tail", "windows")
 
 
 class Preprocessor:
@@ -50,6 +49,7 @@ class Preprocessor:
     columns, optional_column, targets = ("text",), None, LABELS  # of a dict
     is_split = False  # whether an example is a list of strings
     has_windows = False  # whether an example has several rows
+    multi_label = False  # whether an example has several classes, or none
 
     def __init__(self, tokenizer, sequence_length=512, class_names=None):
         self.tokenizer, self.sequence_length = tokenizer, sequence_length
@@ -59,12 +59,13 @@ class Preprocessor:
     def __call__(self, x, y=None, sample_weight=None):
         if y is None:
             x, y, sample_weight = self._parts(x)
-        if _is_of_tensorflow(x):
+        if is_of_tensorflow(x):
             from keras_bert_impl.preprocessing.graphs import text_rows
 
             if self._graph is None:
                 by_number = bool(named_by_numbers(self.class_names or ()))
-                self._graph = text_rows.Graph(self.tokenizer, self.class_names, by_number, self.has_windows)
+                names = self.class_names, by_number, self.multi_label
+                self._graph = text_rows.Graph(self.tokenizer, *names, offsets=self.has_windows)
             how = {"rank": int(self.is_split), "strips": not self.has_windows}
             found = text_rows.of_batches(self._in_graph, x, y, sample_weight, **how)
         else:
@@ -73,9 +74,14 @@ class Preprocessor:
             if is_one:
                 x = tuple([part] for part in x) if isinstance(x, tuple) else [x]
                 y, sample_weight = (None if part is None else [part] for part in (y, sample_weight))
-            found = self._in_memory(x, self._numbers(y), self._weights(sample_weight))
-            found = _first_of(found) if is_one and not self.has_windows else found
+            found = self._in_memory(x, y, sample_weight)
+            found = first_of(found) if is_one and not self.has_windows else found
         return keras.utils.pack_x_y_sample_weight(*found)
+
+    @property
+    def names_of_columns(self):
+        """Of a dict: those needed, one that may be missing, and those of labels."""
+        return self.columns, self.optional_column, self.targets
 
     @property
     def num_cut(self):
@@ -100,7 +106,7 @@ class Preprocessor:
         if {*self.columns} <= {*getattr(x, "columns", ())}:  # a table
             x = {name: x[name] for name in x.columns}
         if isinstance(x, collections.abc.Mapping):
-            return *parts_of_columns(x, self.columns, self.optional_column, self.targets), None
+            return *parts_of_columns(x, *self.names_of_columns), None
         if isinstance(x, list) and x and isinstance(x[0], tuple) and not self._are_inputs(x[0]):
             first, *others = zip(*x, strict=True)
             x = (tuple(map(list, zip(*first, strict=True))) if isinstance(first[0], tuple) else list(first), *others)
@@ -110,9 +116,9 @@ class Preprocessor:
 
     def _are_inputs(self, parts):
         """Whether a tuple holds the inputs, and not inputs beside labels, or beside the names of their classes."""
-        if not all(isinstance(part, str | bytes) or _are_strings(part) for part in parts):
+        if not all(isinstance(part, str | bytes) or are_strings(part) for part in parts):
             return False
-        if not self.class_names or _is_of_tensorflow(parts):
+        if not self.class_names or is_of_tensorflow(parts):
             return True
         second = [parts[1]] if isinstance(parts[1], str | bytes) else in_memory(parts[1])
         return not {*to_strings(second)} <= {*self.class_names}
@@ -123,21 +129,71 @@ class Preprocessor:
         first = first[0] if self.is_split and len(first) else first
         return isinstance(first, str | bytes)
 
-    def _numbers(self, y):
-        if y is None or isinstance(y, dict):
-            return y
-        y = np.asarray(numbers_of_names(y, self.class_names) if self.class_names else y)
-        if y.dtype.kind in "OSU":
-            raise ValueError(f"The labels are {y.ravel()[:3].tolist()}, but the preprocessor has no class_names.")
-        return y
-
-    def _weights(self, sample_weight):
-        return None if sample_weight is None else np.asarray(sample_weight)
-
-    def _packed_rows(self, rows):
+    def _in_memory(self, x, y, sample_weight):
+        rows = self.rows(x, y, sample_weight)
         self._num_cut += rows.num_cut
-        arrays = pack_rows(self.tokenizer, rows.first, rows.second, self.sequence_length, pad_to=self.sequence_length)
-        return rows.of_examples(arrays)
+        return self.packed(rows, self.sequence_length)
+
+    def takes(self, x):
+        """Whether `x` is what this makes rows of, in memory and without labels."""
+        return is_text_input(x)
+
+    def makes_labels(self, x):
+        """Whether what this takes is trained without labels of its own."""
+        return False
+
+    def sentences(self, x, y=None):
+        """What a user gave beside these labels: a tuple may be several examples instead of columns."""
+        return x
+
+    def rows(self, x, y=None, sample_weight=None, check=None):
+        """The `batching.Rows` of examples in memory, with labels and weights.
+
+        `check` is a function of `labels.RowSizes`, labels and weights that returns these as arrays, as `fit` has them
+        checked; without it labels are those that `class_names` name, or any.
+        """
+        rows = self.unlabelled(x)
+        return share_labels(rows, *(check or self.named)(self.sizes(rows), y, sample_weight))
+
+    def unlabelled(self, x):
+        """The Rows of texts or pairs, without labels."""
+        return Rows.from_texts(self.tokenizer, *texts_of(x), self.sequence_length)
+
+    def sizes(self, rows):
+        """The `labels.RowSizes` of what has a label."""
+        if rows.windows is not None:
+            return RowSizes(np.ones(len(rows.windows), "int32"), 1)
+        return sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)
+
+    def told(self, rows):
+        """The same Rows; a warning says how many texts were cut."""
+        warn_of_cut(rows.num_cut, len(rows.first), self.sequence_length)
+        return rows
+
+    def packed(self, rows, pad_to=None, seed=0):
+        """(inputs, labels, weights) of Rows, each as long as `pad_to`, or as the longest rounded up to a multiple of
+        32. `seed` is that of what is drawn for them."""
+        return rows.packed(self.tokenizer, self.sequence_length, pad_to)
+
+    def to_train(self, rows, batch_size, shuffle, seed, multiple):
+        """The batches of Rows in an order that is drawn, of about the same length, rounded up to a multiple."""
+        batches = LengthBatches(self.tokenizer, rows, batch_size, self.sequence_length, shuffle, seed, multiple)
+        batches.is_seed_drawn = True
+        return batches
+
+    def to_judge(self, rows, batch_size, seed, multiple):
+        """(x, y, sample_weight) of Rows, as `keras.Model.evaluate` takes them."""
+        # The same batches each time, so that a figure of the same weights is the same to the last bit.
+        return SortedBatches(self.tokenizer, rows, batch_size, self.sequence_length, multiple=multiple), None, None
+
+    def named(self, sizes, y, sample_weight):
+        """Labels and weights as arrays, with the numbers of the classes that are named."""
+        if y is not None and not isinstance(y, dict):
+            named = rows_of_zeros_and_ones if self.multi_label else numbers_of_names
+            y = np.asarray(named(y, self.class_names) if self.class_names else y)
+            if y.dtype.kind in "OSU":
+                raise ValueError(f"The labels are {y.ravel()[:3].tolist()}, but the preprocessor has no class_names.")
+        return y, None if sample_weight is None else np.asarray(sample_weight)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -148,223 +204,48 @@ class TextPreprocessor(Preprocessor):
         tokenizer, sequence_length, class_names: see `Preprocessor`.
         truncate: how texts are cut that are too long. Pairs: "longest_first" (KerasHub's "round_robin"), "waterfall" or
             "only_second", see `text.tokenizers.rows.kept_lengths`. "head_and_tail" keeps a quarter of a row from the
-            beginning of a single text and the rest from its end (Sun et al. 2019, section 5.3.1).
+            beginning of a single text and the rest from its end (Sun et al. 2019, section 5.3.1). "windows" makes
+            several rows of it, which share its weight, in memory only; see `long_texts`.
+        multi_label: whether labels are for each text a list of classes, or a row of 0 and 1.
     """
 
-    arguments = ("sequence_length", "truncate", "class_names")
+    arguments = ("sequence_length", "truncate", "class_names", "multi_label")
     optional_column = "text_pair"
 
-    def __init__(self, tokenizer, sequence_length=512, truncate="longest_first", class_names=None):
+    def __init__(self, tokenizer, sequence_length=512, truncate="longest_first", class_names=None, multi_label=False):
         super().__init__(tokenizer, sequence_length, class_names)
         if truncate not in TRUNCATE:
             raise ValueError(f"truncate {truncate!r} is unknown; known are {', '.join(TRUNCATE)}.")
-        self.truncate = truncate
+        self.truncate, self.multi_label = truncate, multi_label
+        self.has_windows = truncate == "windows"
 
-    def _in_memory(self, x, y, sample_weight):
+    def unlabelled(self, x):
         first, second = texts_of(x)
-        if self.truncate != "head_and_tail" or second is not None:
+        if second is not None or self.truncate not in ("head_and_tail", "windows"):
             ids = ids_from_texts(self.tokenizer, first, second, self.sequence_length, self.truncate)
-            return self._packed_rows(Rows(*ids[:2], num_cut=ids[2])), y, sample_weight
+            return Rows(*ids[:2], num_cut=ids[2])
         room = self.sequence_length - self.tokenizer.template.num_control(is_pair=False)
-        rows = rows_of_long_texts(self.tokenizer.ids_batch(first), room, self.truncate)
-        return self._packed_rows(rows), y, sample_weight
+        return rows_of_long_texts(self.tokenizer.ids_batch(first), room, self.truncate)
 
     def _in_graph(self, x, y, sample_weight):
+        if self.has_windows:
+            raise ValueError("With windows a text has several rows: fit takes texts itself.")
         texts = x if isinstance(x, tuple) else (x,)
         rows = self._graph.rows_of_texts(*texts, sequence_length=self.sequence_length, truncate=self.truncate)
         return rows, self._graph.numbers(y), sample_weight
 
 
-@keras.saving.register_keras_serializable(package="keras_bert_impl")
-class WordsPreprocessor(Preprocessor):
-    """Texts that are split into words, with a label for each word, to the inputs and labels of a TokenClassifier.
-
-    Words are lists of strings, or a RaggedTensor; in a dense one, empty words at the end are padding. The first piece
-    of a word has its label, all other tokens have -1. A word that does not fit is lost with all after it.
-
-    Returns: y and sample_weight, if it is of words, are (batch, sequence_length).
-    """
-
-    columns, is_split = ("words",), True
-
-    def _are_inputs(self, parts):
-        return False
-
-    def _in_memory(self, x, y, sample_weight):
-        sentences = to_word_lists(x)
-        words, y, sample_weight = (of_words(values, sentences) for values in (sentences, y, sample_weight))
-        split = split_words(self.tokenizer, words)
-        rows = rows_of_split(split, self.tokenizer.template, self.sequence_length)
-        y, sample_weight = of_first_pieces(rows, list(map(len, words)), y, sample_weight, self.class_names)
-        return self._packed_rows(rows), y, super()._weights(sample_weight)
-
-    def _numbers(self, y):
-        return y  # those of each text, in `_in_memory`
-
-    _weights = _numbers
-
-    def _in_graph(self, x, y, sample_weight):
-        return self._graph.rows_of_words(x, y, sample_weight, self.sequence_length)
-
-
-@keras.saving.register_keras_serializable(package="keras_bert_impl")
-class ChoicePreprocessor(Preprocessor):
-    """Texts with equally many endings for each, (texts, endings), to the inputs of a MultipleChoice model.
-
-    Returns: inputs are (batch, choices, sequence_length), a row for each ending; labels are passed through.
-    """
-
-    columns, targets = ("text", "endings"), ("label",)
-
-    def _are_inputs(self, parts):
-        endings = parts[1]
-        if _is_of_tensorflow(endings):
-            return _are_strings(endings)
-        return isinstance(endings, list | tuple | np.ndarray) and (
-            _are_strings(endings) or any(map(_are_strings, endings))
-        )
-
-    def _in_memory(self, x, y, sample_weight):
-        return self._packed_rows(rows_of_choices(self.tokenizer, *x, self.sequence_length)), y, sample_weight
-
-    def _in_graph(self, x, y, sample_weight):
-        return self._graph.rows_of_choices(*x, sequence_length=self.sequence_length), y, sample_weight
-
-
-@keras.saving.register_keras_serializable(package="keras_bert_impl")
-class QuestionPreprocessor(Preprocessor):
-    """Questions with contexts of any length, (questions, contexts), to windows (Devlin et al. 2019, section 4.2).
-
-    Labels are answers, (text, first character) or SQuAD's dicts of `text` and `answer_start`, of which the first is
-    taken; None or an empty list if the context has none. In a graph they are the dicts alone, and each call is on one
-    example: `dataset.map(preprocessor).unbatch().batch(32)`.
-
-    Args:
-        tokenizer, sequence_length: see `Preprocessor`.
-        stride: tokens from the beginning of one window to that of the next; at most half of a row.
-
-    Returns: inputs (windows, sequence_length), and labels (windows, 2): the positions of the answer's first and last
-        token, those of [CLS] in a window that does not hold it. A weight is that of each of its question's windows.
-    """
-
-    arguments = ("sequence_length", "stride")
-    columns, targets = ("question", "context"), ("answers",)
-    has_windows = True
-
-    def __init__(self, tokenizer, sequence_length=384, stride=128):
-        super().__init__(tokenizer, sequence_length)
-        self.stride = stride
-
-    def _numbers(self, y):
-        return y  # answers, in `_in_memory`
-
-    def _in_memory(self, x, y, sample_weight):
-        rows = question_rows(self.tokenizer, questions_of(*x, y), self.sequence_length, self.stride)
-        if sample_weight is not None:
-            sample_weight = np.asarray(sample_weight)[np.array(rows.source.question)]
-        return self._packed_rows(rows), None if y is None else rows.labels, sample_weight
-
-    def _in_graph(self, x, y, sample_weight):
-        if tuple(x[0].shape) != (1,):
-            raise ValueError(
-                "In a graph questions are mapped one by one: dataset.map(preprocessor).unbatch().batch(32)."
-            )
-        length, stride = self.sequence_length, min(self.stride, self.sequence_length // 2)
-        answers = None if y is None else {name: y[name][0] for name in ("text", "answer_start")}
-        return self._graph.rows_of_question(
-            x[0][0], x[1][0], answers, sample_weight, length, stride, longest_question(length)
-        )
-
-
-@keras.saving.register_keras_serializable(package="keras_bert_impl")
-class Masking:
-    """Chooses tokens of rows to predict and hides most of them, anew in each call (Liu et al. 2019, section 4.1).
-
-    Args: see `text.rows.masking.MaskingRule`.
-        tokenizer: of the rows.
-        predictions_per_sequence: None for `masking_rate` of the row's length, rounded up.
-        seed: of the masks. Call number N of an object masks as with `epoch=N`; of several parallel calls of `tf.data`
-            it is not certain which comes first.
-        unit: "token", "whole_word", "span", "ngram", "context_span" or "phrase".
-        masking_rate, mask_token_rate, random_token_rate: 0.15, 0.8 and 0.1, as BERT's.
-
-    Call: `masking(rows, epoch=None)` on the inputs of a model, of a batch or of one row.
-    Returns: (inputs, mask_ids, mask_weights), inputs with `mask_positions`; each (batch, predictions).
-    """
-
-    def __init__(self, tokenizer, predictions_per_sequence=None, seed=0, **options):
-        self.rule = MaskingRule(tokenizer, predictions_per_sequence, seed, **options)
-        self._calls, self._graph_calls = 0, None
-
-    def __call__(self, rows, *, epoch=None):
-        if _is_of_tensorflow(rows):
-            from keras_bert_impl.preprocessing.graphs import text_rows
-
-            if epoch is None:
-                self._graph_calls = self._graph_calls or text_rows.Counter()
-                epoch = self._graph_calls.next()
-            return text_rows.of_batches(lambda x, *_: self.masked(x, epoch, text_rows.arrays), rows, rank=1)
-        if epoch is None:
-            epoch, self._calls = self._calls, self._calls + 1
-        if rows["token_ids"].ndim == 1:
-            return _first_of(self.masked({name: array[None] for name, array in rows.items()}, epoch))
-        return self.masked(rows, epoch)
-
-    def get_config(self):
-        options = {field.name: getattr(self.rule, field.name) for field in dataclasses.fields(self.rule)}
-        return {**options, "tokenizer": tokenizer_to_config(self.rule.tokenizer)}
-
-    from_config = classmethod(Preprocessor.from_config.__func__)
-
-    def __getstate__(self):
-        return {**self.__dict__, "_graph_calls": None}
-
-    def masked(self, rows, epoch, arrays=numpy_arrays, numbers=None):
-        """A batch masked; `numbers` (batch,) are those of its rows, on which the masks depend, if not 0, 1, ..."""
-        if numbers is None:
-            numbers = arrays.cast(arrays.arange(arrays.shape(rows["token_ids"])[0]), arrays.int64)
-        masked = self.rule.mask({**rows, "example_index": numbers}, epoch, arrays)
-        return {name: masked[name] for name in (*rows, "mask_positions")}, masked["mask_ids"], masked["mask_weights"]
-
-
-@keras.saving.register_keras_serializable(package="keras_bert_impl")
-class MaskedLMPreprocessor(TextPreprocessor):
-    """Texts or pairs to rows with masks, new ones in each call: what `MaskedLM` is trained on.
-
-    Args:
-        tokenizer, sequence_length, truncate: see `TextPreprocessor`.
-        masking: arguments of `Masking` by name.
-
-    Returns: (inputs, mask_ids, mask_weights), inputs with `mask_positions`.
-    """
-
-    arguments, targets = ("sequence_length", "truncate"), ()
-
-    def __init__(self, tokenizer, sequence_length=512, truncate="longest_first", **masking):
-        super().__init__(tokenizer, sequence_length, truncate)
-        self.masking = Masking(tokenizer, **masking)
-
-    def get_config(self):
-        return {**self.masking.get_config(), **super().get_config()}
-
-    def _in_memory(self, x, y, sample_weight):
-        return self.masking(super()._in_memory(x, y, sample_weight)[0])
-
-    def _in_graph(self, x, y, sample_weight):
-        return self.masking(super()._in_graph(x, y, sample_weight)[0])
-
-
-def _first_of(parts):
+def first_of(parts):
     return keras.tree.map_structure(lambda part: part if part is None else part[0], parts)
 
 
-def _is_of_tensorflow(x):
+def is_of_tensorflow(x):
     while isinstance(x, list | tuple | collections.abc.Mapping) and len(x):
         x = next(iter(x.values() if isinstance(x, collections.abc.Mapping) else x))
     return type(x).__module__.startswith("tensorflow.")
 
 
-def _are_strings(part):
-    if _is_of_tensorflow(part):
+def are_strings(part):
+    if is_of_tensorflow(part):
         return part.dtype.name == "string"
     return is_texts(part)

@@ -7,7 +7,9 @@ import keras
 import numpy as np
 
 from keras_bert_impl.batching import Rows
-from keras_bert_impl.preprocessing.texts import to_strings
+from keras_bert_impl.preprocessing.labels import checked_weights
+from keras_bert_impl.preprocessing.preprocessors import Preprocessor
+from keras_bert_impl.preprocessing.texts import texts_of, to_strings
 from keras_bert_impl.preprocessing.windows import best_windows, window_begins
 from keras_bert_impl.text.tokenizers.rows import longest_question, sentence_of_cut_questions
 from keras_bert_impl.user_warnings import warn_user
@@ -45,6 +47,67 @@ class Windows(typing.NamedTuple):
     question_length: int = 0
     num_cut: int = 0
     questions: list = ()
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class QuestionPreprocessor(Preprocessor):
+    """Questions with contexts of any length, (questions, contexts), to windows (Devlin et al. 2019, section 4.2).
+
+    Labels are answers, (text, first character) or SQuAD's dicts of `text` and `answer_start`, of which the first is
+    taken; None or an empty list if the context has none. In a graph they are the dicts alone, and each call is on one
+    example: `dataset.map(preprocessor).unbatch().batch(32)`.
+
+    Args:
+        tokenizer, sequence_length: see `Preprocessor`.
+        stride: tokens from the beginning of one window to that of the next; at most half of a row.
+
+    Returns: inputs (windows, sequence_length), and labels (windows, 2): the positions of the answer's first and last
+        token, those of [CLS] in a window that does not hold it. A weight is that of each of its question's windows.
+    """
+
+    arguments = ("sequence_length", "stride")
+    columns, targets = ("question", "context"), ("answers",)
+    has_windows = True
+
+    def __init__(self, tokenizer, sequence_length=384, stride=128):
+        super().__init__(tokenizer, sequence_length)
+        self.stride = stride
+
+    def rows(self, x, y=None, sample_weight=None, check=None):
+        """The Rows of windows, if labels are answers in words; otherwise of questions that are cut with their contexts,
+        whose labels may be positions of tokens."""
+        return self.windows(x, y, sample_weight) if are_answers(y) else super().rows(x, y, sample_weight, check)
+
+    def windows(self, x, y=None, sample_weight=None):
+        """The Rows of windows, whose `source` are the Windows."""
+        questions = questions_of(*texts_of(x), y)
+        rows = question_rows(self.tokenizer, questions, self.sequence_length, self.stride)
+        rows.labels = None if y is None else rows.labels
+        if sample_weight is not None:
+            rows.weights = checked_weights(sample_weight, np.zeros(len(questions)))[np.array(rows.source.question)]
+        return rows
+
+    def told(self, rows):
+        if rows.source is None:
+            return super().told(rows)
+        warn_of_cut_questions(rows.source, len(rows.source.questions))
+        return rows
+
+    def _in_memory(self, x, y, sample_weight):
+        rows = self.windows(x, y, sample_weight)
+        self._num_cut += rows.num_cut
+        return self.packed(rows, self.sequence_length)
+
+    def _in_graph(self, x, y, sample_weight):
+        if tuple(x[0].shape) != (1,):
+            raise ValueError(
+                "In a graph questions are mapped one by one: dataset.map(preprocessor).unbatch().batch(32)."
+            )
+        length, stride = self.sequence_length, min(self.stride, self.sequence_length // 2)
+        answers = None if y is None else {name: y[name][0] for name in ("text", "answer_start")}
+        return self._graph.rows_of_question(
+            x[0][0], x[1][0], answers, sample_weight, length, stride, longest_question(length)
+        )
 
 
 def question_rows(tokenizer, questions, sequence_length, stride=128, question_length=64):

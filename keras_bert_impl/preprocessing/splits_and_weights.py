@@ -60,7 +60,11 @@ def weights_by_number(class_weight, model):
         )
     if class_weight == "balanced":
         return class_weight
-    names = class_names or [str(number) for number in range(output[-1] or 0)]
+    return weights_of_names(class_weight, class_names or [str(number) for number in range(output[-1] or 0)])
+
+
+def weights_of_names(class_weight, names):
+    """`class_weight` with the positions of classes of these names as keys. Raises ValueError for another class."""
     if names:
         positions = {name: place for place, name in enumerate(names)}
         by_number = named_by_numbers(names) or dict(enumerate(range(len(names))))
@@ -95,11 +99,19 @@ def weights_of_rows(class_weight, labels, weights):
     Args:
         class_weight: the weights by the numbers of classes, 1 for one that is missing; or "balanced", which gives the
             classes that occur the same total, as scikit-learn does.
-        labels: (rows,), numbers of classes.
+        labels: (rows,), numbers of classes; or of the shape of `weights`.
         weights: (rows,), or None.
     """
     labels = np.asarray(labels).reshape(-1)
     if class_weight == "balanced":
         class_weight = balanced_weights(labels)
     of_rows = np.array([class_weight.get(label, 1.0) for label in labels.tolist()], "float32")
-    return of_rows if weights is None else of_rows * np.asarray(weights, "float32")
+    return of_rows if weights is None else of_rows.reshape(np.shape(weights)) * np.asarray(weights, "float32")
+
+
+def with_class_weights(class_weight, rows):
+    """The weights of `batching.Rows`, with those of their classes; a text counts once, however many windows it has."""
+    if rows.windows is None:
+        return weights_of_rows(class_weight, rows.labels, rows.weights)
+    of_texts = weights_of_rows(class_weight, rows.of_texts(rows.labels), None)
+    return np.repeat(of_texts, rows.windows) * (1 if rows.weights is None else rows.weights)

@@ -78,19 +78,12 @@ def to_strings(texts):
 
 
 def is_text_dataset(x):
-    """Whether `x` is a `tf.data.Dataset` whose inputs are strings."""
-    return hasattr(x, "element_spec") and getattr(getattr(first_spec(x), "dtype", None), "name", None) == "string"
-
-
-def first_spec(dataset):
-    """The `tf.TensorSpec` of the first part of a dataset's elements: of the texts, or of the first of a pair; if the
-    elements are dicts of columns, of the first column of strings, or None."""
-    spec = dataset.element_spec
-    while isinstance(spec, tuple):
+    """Whether `x` is a `tf.data.Dataset` whose elements begin with strings, or with a dict of columns among them."""
+    spec = getattr(x, "element_spec", None)
+    while isinstance(spec, tuple) and spec:
         spec = spec[0]
-    if isinstance(spec, dict):
-        return next((column for column in spec.values() if column.dtype.name == "string"), None)
-    return spec
+    columns = spec.values() if isinstance(spec, dict) else [spec]
+    return any(getattr(getattr(column, "dtype", None), "name", None) == "string" for column in columns)
 
 
 def has_columns(x):

@@ -8,6 +8,7 @@ from tiers import every_backend, full_on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.losses import WeightedCrossEntropy
+from keras_bert_impl.preprocessing.fit_inputs import rows_of
 
 WORDS = [["the", "cats", "sat", "on", "a", "mat"], ["rain"], ["red", "dogs", "ran"], ["a", "dog"], ["bad"]]
 LABELS = [[0, 1, 2, 0, 1, 2], [0], [2, 0, 1], [1, -100], [1]]
@@ -24,7 +25,7 @@ def build(kind, tokenizer, *classes, **arguments):
 
 def cross_entropy_by_hand(model, weights=(1, 1, 1, 1, 1)):
     """The weighted mean over the words with a label, from the model's logits in NumPy."""
-    rows, losses, counts = model.row_maker.labelled(WORDS, LABELS, None), [], []
+    rows, losses, counts = rows_of(model, model.make_preprocessor(), WORDS, LABELS, None), [], []
     logits = model.predict(WORDS, verbose=0).astype("float64")
     for row, labels, weight in zip(logits, rows.labels, weights, strict=True):
         for scores, label in zip(row, labels, strict=False):

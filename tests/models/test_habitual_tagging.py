@@ -8,6 +8,7 @@ from conftest import QUICK_STEPS, revealing_config
 from tiers import every_backend, full_but, full_on
 
 import keras_bert_impl as kbi
+from keras_bert_impl.preprocessing.fit_inputs import rows_of
 
 CLASSES = ["O", "B-PER", "I-PER"]
 SENTENCES = [
@@ -37,7 +38,10 @@ def model(small_tokenizer):
 
 def by_hand(model):
     """The mean loss and the accuracy of the twelve words, from what `predict` gives for their first pieces."""
-    logits, words = model.predict(WORDS, verbose=0).astype("float64"), model.row_maker.unlabelled(WORDS).source.words
+    logits, words = (
+        model.predict(WORDS, verbose=0).astype("float64"),
+        model.make_preprocessor().rows(WORDS).source.words,
+    )
     losses, right = [], []
     for scores, places, tags in zip(logits, words, TAGS, strict=True):
         for number, tag in enumerate(tags):
@@ -59,7 +63,7 @@ def test_the_habitual_compile_has_the_loss_and_accuracy_of_the_words(model, habi
 @pytest.mark.parametrize("no_label", [-1, -100])
 def test_ids_with_either_number_for_no_label_are_taken(model, no_label):
     model.compile("adam", "sparse_categorical_crossentropy", **QUICK_STEPS)
-    rows = model.row_maker.labelled(WORDS, TAGS, None)
+    rows = rows_of(model, model.make_preprocessor(), WORDS, TAGS, None)
     inputs, labels = model.rows(WORDS, pad_to=32), np.where(rows.labels < 0, no_label, rows.labels)
     found = model.evaluate(inputs, labels, verbose=0, return_dict=True)["loss"]
     assert found == pytest.approx(by_hand(model)[0], rel=1e-5)

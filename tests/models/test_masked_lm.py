@@ -9,6 +9,7 @@ from reference_models import open_in_transformers, outputs_of, random_model
 from keras_bert_impl import BertEncoder, MaskedLM, Pretrainer
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.preprocessing import masked_texts
+from keras_bert_impl.preprocessing.fit_inputs import evaluation
 from keras_bert_impl.preprocessing.masked_texts import MaskedTexts
 
 TEXTS = ["the cat sat on a mat", "the dog ran in rain", "a red cat is good", "blue rain is bad", "the mat"]
@@ -33,7 +34,7 @@ def model(config, small_tokenizer):
 def test_the_accuracy_counts_no_prediction_that_fills_a_row_up(model, metrics):
     texts = ["rain", "the cat sat on a mat in red rain"]
     model.compile("sgd", model.loss, metrics=metrics, **QUICK_STEPS)
-    inputs, ids, weights = model.row_maker.to_judge(texts, None, None, 32)
+    inputs, ids, weights = evaluation(model, texts, None, None, 32, None)
     assert weights.min() == 0
     right = (model.predict(inputs, verbose=0).argmax(-1) == ids)[weights > 0]
     [name] = model.evaluate(texts, verbose=0, return_dict=True).keys() - {"loss"}
@@ -100,14 +101,12 @@ def test_masks_of_several_texts_are_filled_as_those_of_each(model):
 
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_texts_are_masked_in_the_order_given_where_asked(model, monkeypatch, shuffle):
-    seen, pack = [], MaskedTexts._pack
+    seen, packed = [], Rows.packed
     first_words = [model.tokenizer.encode(text, add_special_tokens=False).ids for text in TEXTS * 4]
     monkeypatch.setattr(
-        MaskedTexts,
-        "_pack",
-        lambda batches, places, length: (
-            seen.append([batches.rows.first[place] for place in places]) or pack(batches, places, length)
-        ),
+        Rows,
+        "packed",
+        lambda rows, *how: seen.append([rows.first[place] for place in how[-1]]) or packed(rows, *how),
     )
     model.fit(TEXTS * 4, batch_size=20, shuffle=shuffle, epochs=2, verbose=0)
     assert all((epoch == first_words) is not shuffle for epoch in seen) and len(seen) >= 2

@@ -10,6 +10,7 @@ from tiers import full_but
 
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints.untrained_heads import untrained_heads
+from keras_bert_impl.preprocessing.fit_inputs import rows_of
 from keras_bert_impl.preprocessing.labels import named_by_numbers, numbers_of_names
 
 TEXTS = ["the cat sat", "a bad dog ran on a mat", "it is good", "red rain"]
@@ -42,7 +43,7 @@ def answers_of(model):
 )
 def test_a_label_is_the_number_of_the_class_that_it_names(labels, names, small_tokenizer):
     model = classifier(small_tokenizer, names)
-    found = model.row_maker.labelled(TEXTS, labels, None).labels
+    found = rows_of(model, model.make_preprocessor(), TEXTS, labels, None).labels
     assert [model.class_names[number] for number in found] == [str(label) for label in labels]
 
 
@@ -75,12 +76,13 @@ def test_a_dataset_of_ids_whose_numbers_keras_would_take_for_positions_is_refuse
 def test_words_have_the_numbers_of_their_classes(small_tokenizer):
     words, labels = [["the", "cat"], ["rain"]], [[2, 1], [2]]
     model = classifier(small_tokenizer, [2, 1], kbi.TokenClassifier)
-    assert model.row_maker.labelled(words, labels, None).labels[:, :3].tolist() == [[-1, 0, 1], [-1, 0, -1]]
+    rows = rows_of(model, model.make_preprocessor(), words, labels, None)
+    assert rows.labels[:, :3].tolist() == [[-1, 0, 1], [-1, 0, -1]]
 
 
 def test_several_classes_of_a_text(small_tokenizer):
     model = classifier(small_tokenizer, [3, 2, 1], multi_label=True)
-    found = model.row_maker.labelled(TEXTS, [[1, 2], [3], [1], []], None).labels
+    found = rows_of(model, model.make_preprocessor(), TEXTS, [[1, 2], [3], [1], []], None).labels
     assert found.tolist() == [[0, 1, 1], [1, 0, 0], [0, 0, 1], [0, 0, 0]]
 
 

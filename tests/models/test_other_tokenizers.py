@@ -19,6 +19,7 @@ from made_tokenizers import (
 from tiers import full_but
 
 import keras_bert_impl as kbi
+from keras_bert_impl.preprocessing.fit_inputs import evaluation
 from keras_bert_impl.preprocessing.question_windows import Question, make_windows
 from keras_bert_impl.preprocessing.word_rows import split_texts, split_words
 from keras_bert_impl.text.tokenizers.rows import pack_rows
@@ -119,7 +120,7 @@ def test_fit_masks_texts_but_no_control_tokens(tokenizer):
     model = model_of(kbi.MaskedLM, tokenizer)
     history = model.fit(SENTENCES, batch_size=5, verbose=0)
     assert np.isfinite(history.history["loss"]).all()
-    inputs, labels, weights = model.row_maker.to_judge(SENTENCES, None, None, None)
+    inputs, labels, weights = evaluation(model, SENTENCES, None, None, None, None)
     assert not set(labels[weights > 0].tolist()) & {tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id}
     assert (inputs["token_ids"] == tokenizer.mask_id).any()
 

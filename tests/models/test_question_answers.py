@@ -9,6 +9,8 @@ import transformers
 from conftest import WORDS, revealing_config
 
 import keras_bert_impl as kbi
+from keras_bert_impl.preprocessing.batch_sources import BatchSource
+from keras_bert_impl.preprocessing.fit_inputs import inputs, rows_of
 from keras_bert_impl.preprocessing.question_windows import question_rows, questions_of
 from keras_bert_training.tasks import squad_metrics
 
@@ -104,7 +106,7 @@ def test_answers_that_do_not_stand_in_their_context_are_refused_with_the_row(mod
 
 
 def test_a_question_weighs_what_it_is_given_in_each_of_its_windows(model):
-    rows = model.row_maker.labelled((QUESTIONS, [LONG, "the cat"]), [None, None], [0.5, 2])
+    rows = rows_of(model, model.make_preprocessor(), (QUESTIONS, [LONG, "the cat"]), [None, None], [0.5, 2])
     assert rows.weights.tolist() == [0.5] * (len(rows) - 1) + [2.0] and len(rows) > 4
     with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\), expected \(2,\), one for each row"):
         model.fit((QUESTIONS, [LONG] * 2), [None] * 2, sample_weight=[1, 2, 3], verbose=0)
@@ -124,18 +126,15 @@ def test_the_threshold_is_kept_in_every_kind_of_file(model, tmp_path):
     assert keras.saving.load_model(tmp_path / "model.keras").null_threshold == -1.25
 
 
-def test_rows_have_their_questions_in_order(small_tokenizer):
-    rows = question_rows(small_tokenizer, questions_of(QUESTIONS, [LONG] * 2), 24)
-    assert rows.source.question == sorted(rows.source.question) and set(rows.source.question) == {0, 1}
-
-
 def test_batches_of_a_loader_have_the_windows_of_lists(model):
     answers = [("good", LONG.index("good")), None]
-    (inputs, labels, weights), cut = model.row_maker.converted(
-        ((QUESTIONS, [LONG] * 2), answers, [1.0, 2.0]), None, pad_to=None
-    )
-    rows = model.row_maker.labelled((QUESTIONS, [LONG] * 2), answers, [1.0, 2.0])
-    assert inputs["token_ids"].shape == (len(rows), 24) and len(rows) > 4 and cut == (0, len(rows))
+    data = [((QUESTIONS, [LONG] * 2), answers, [1.0, 2.0])] * 2
+    batches = inputs(model, model.make_preprocessor(), BatchSource(lambda: iter(data), 2), with_labels=True)
+    batches.on_epoch_begin()
+    arrays, labels, weights = batches[0]
+    rows = rows_of(model, model.make_preprocessor(), (QUESTIONS, [LONG] * 2), answers, [1.0, 2.0])
+    assert arrays["token_ids"].shape == (len(rows), 24) and len(rows) > 4
+    assert (batches.num_cut, batches.num_texts) == (0, len(rows))
     np.testing.assert_array_equal(labels, rows.labels)
     np.testing.assert_array_equal(weights, rows.weights)
     assert labels.any()
@@ -185,7 +184,7 @@ def test_the_loss_of_answers_is_that_of_their_rows(model):
     """Although they are compared without the padding of their batches."""
     answers = [("good", LONG.index("good")), None]
     rows = question_rows(model.tokenizer, questions_of(QUESTIONS, [LONG] * 2, answers), model.sequence_length)
-    arrays = model.row_maker.packed(rows, 24)
+    arrays = model.make_preprocessor().packed(rows, 24)[0]
     expected = keras.Model(model.inputs, model.outputs)
     expected.compile(loss=model.loss)
     figures = model.evaluate((QUESTIONS, [LONG] * 2), answers, batch_size=32, verbose=0)

@@ -11,7 +11,7 @@ from made_tokenizers import modernbert_tokenizer
 from tiers import full_but, on, once
 
 import keras_bert_impl as kbi
-from keras_bert_impl.models.reranker import labelled_pairs
+from keras_bert_impl.preprocessing.column_rows import labelled_pairs
 from keras_bert_impl.preprocessing.texts import columns_of
 
 QUERY = "the cat sat"

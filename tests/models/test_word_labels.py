@@ -9,8 +9,8 @@ from conftest import WORDS as VOCABULARY
 from tiers import full_but, on
 
 import keras_bert_impl as kbi
-from keras_bert_training.tasks.conll import Sentence
-from keras_bert_training.tasks.named_entities import TASKS, LabelledSentences
+from keras_bert_impl.preprocessing.batch_sources import BatchSource
+from keras_bert_impl.preprocessing.fit_inputs import inputs, rows_of
 
 CLASSES = ["O", "B-A", "I-A", "B-B", "I-B"]
 WORDS = [["the", "cats", "sat"], ["red", "dogs", "ran", "on"], ["rain"]]
@@ -81,15 +81,11 @@ def test_what_was_learnt_is_told_in_words(trained):
     assert trained.tag(TEXTS[0])[0].text == "cats sat"
 
 
-def test_words_and_spans_give_the_same_rows_and_those_of_the_task(model, small_tokenizer):
-    words, spans = (model.row_maker.labelled(*data, None) for data in ((WORDS, LABELS), (TEXTS, SPANS)))
+def test_words_and_spans_give_the_same_rows(model):
+    preprocessor = model.make_preprocessor()
+    words, spans = (rows_of(model, preprocessor, *data, None) for data in ((WORDS, LABELS), (TEXTS, SPANS)))
     np.testing.assert_array_equal(words.labels, spans.labels)
     assert words.first == spans.first
-    sentences = [Sentence(*pair, 1) for pair in zip(WORDS, LABELS, strict=True)]
-    of_task = TASKS["ner"].featurize(small_tokenizer, LabelledSentences(sentences), CLASSES, 20)
-    assert of_task.first == words.first
-    width = words.labels.shape[1]
-    np.testing.assert_array_equal(np.where(of_task.weights > 0, of_task.labels, -1)[:, :width], words.labels)
 
 
 def test_a_label_of_none_and_a_weight_of_0_teach_nothing(model):
@@ -162,13 +158,16 @@ def test_words_and_labels_that_do_not_fit_are_refused_with_the_row(model, data, 
 
 @pytest.mark.parametrize("data", [(WORDS, LABELS), (TEXTS, SPANS)], ids=["words", "spans"])
 def test_batches_of_a_loader_have_the_labels_of_lists(model, data):
-    (inputs, labels), cut = model.row_maker.converted(data, None, pad_to=None)
-    rows = model.row_maker.labelled(*data, None)
+    source = BatchSource(lambda: iter([data, (*data, [1.0, 2.0, 3.0])]), 2)
+    batches = inputs(model, model.make_preprocessor(), source, with_labels=True)
+    batches.on_epoch_begin()
+    arrays, labels = batches[0]
+    rows = rows_of(model, model.make_preprocessor(), *data, None)
     width = rows.labels.shape[1]
     np.testing.assert_array_equal(labels[:, :width], rows.labels)
-    assert labels.shape == inputs["token_ids"].shape == (3, 20) and (labels[:, width:] == -1).all() and cut == (0, 3)
-    weighted, _ = model.row_maker.converted((*data, [1.0, 2.0, 3.0]), None, pad_to=None)
-    np.testing.assert_array_equal(weighted[2], [1.0, 2.0, 3.0])
+    assert labels.shape == arrays["token_ids"].shape == (3, 20) and (labels[:, width:] == -1).all()
+    assert (batches.num_cut, batches.num_texts) == (0, 3)
+    np.testing.assert_array_equal(batches[1][2], [1.0, 2.0, 3.0])
 
 
 def test_accuracy_does_not_depend_on_the_batches(model):

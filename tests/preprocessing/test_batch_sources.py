@@ -9,9 +9,9 @@ from conftest import QUICK_STEPS, WORDS, revealing_config
 from tiers import full_but
 
 import keras_bert_impl as kbi
+from keras_bert_impl.preprocessing import TextPreprocessor
 from keras_bert_impl.preprocessing.batch_sources import source_of_loader
 from keras_bert_impl.preprocessing.other_libraries import received
-from keras_bert_impl.preprocessing.row_maker import RowMaker
 
 TEXTS = ["the cat is good", "the dog is bad", "a good mat", "bad rain", "red cats sat"]
 SECOND = ["sat", "ran on", "is blue", "good", "in rain"]
@@ -125,9 +125,9 @@ def test_a_loader_of_ids_is_left_to_keras(model):
 
 def test_a_loader_shuffles_anew_in_each_epoch(model, monkeypatch):
     torch = pytest.importorskip("torch")
-    seen, convert = [], RowMaker.converted
+    seen, rows = [], TextPreprocessor.rows
     monkeypatch.setattr(
-        RowMaker, "converted", lambda maker, batch, *more: seen.append(tuple(batch[0])) or convert(maker, batch, *more)
+        TextPreprocessor, "rows", lambda self, x, *more, **how: seen.append(tuple(x)) or rows(self, x, *more, **how)
     )
     examples = rows_of(["the " * number for number in range(12)], [0] * 12)
     shuffled = loader(examples, batch_size=12, shuffle=True, generator=torch.Generator().manual_seed(3))

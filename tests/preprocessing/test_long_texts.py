@@ -7,7 +7,9 @@ from conftest import revealing_config
 from tiers import full_but
 
 import keras_bert_impl as kbi
+from keras_bert_impl.preprocessing.fit_inputs import rows_of
 from keras_bert_impl.preprocessing.long_texts import head_and_tail
+from keras_bert_impl.preprocessing.splits_and_weights import with_class_weights
 
 SHORT = "the cat sat"
 LONG = "the cat sat on a mat in rain . a red dog ran . it is"  # 16 tokens
@@ -64,10 +66,10 @@ def test_vectors_of_windows_have_length_1_if_vectors_do(build):
 
 def test_windows_are_trained_as_rows_that_share_the_weight_of_their_text(build):
     model = build(kbi.TextClassifier, 3, long_texts="windows")
-    rows = model.row_maker.labelled([SHORT, LONG], [2, 1], [0.5, 3.0])
+    rows = rows_of(model, model.make_preprocessor(), [SHORT, LONG], [2, 1], [0.5, 3.0])
     assert rows.labels.tolist() == [2, 1, 1, 1]
     np.testing.assert_allclose(rows.weights, [1, 2, 2, 2])  # of two texts and four rows
-    assert model.row_maker.labelled([SHORT, SHORT], [2, 1], None).weights is None
+    assert rows_of(model, model.make_preprocessor(), [SHORT, SHORT], [2, 1], None).weights is None
     model.optimizer.learning_rate = 1e-2
     losses = model.fit([SHORT, LONG] * 4, [2, 1] * 4, epochs=20, verbose=0).history["loss"]
     assert losses[-1] < 0.3 * losses[0]
@@ -133,18 +135,18 @@ def test_classes_have_weights_also_where_texts_have_windows(build):
     model.optimizer.learning_rate = 0.0
     labels, by_class = np.array([0, 1, 2, 1, 0]), np.array([0.5, 2.0, 0.0])
     found = model.fit(TEXTS, labels, class_weight=dict(enumerate(by_class)), batch_size=99, verbose=0).history["loss"]
-    rows = model.row_maker.labelled(TEXTS, labels, by_class[labels])
+    rows = rows_of(model, model.make_preprocessor(), TEXTS, labels, by_class[labels])
     expected = model.fit(TEXTS, labels, sample_weight=by_class[labels], batch_size=99, verbose=0).history["loss"]
     assert len(rows) > len(TEXTS) and found == pytest.approx(expected, rel=1e-5)
-    rows = model.row_maker.labelled(TEXTS, labels, None)
-    weights = model.row_maker.with_class_weights("balanced", rows)  # of five texts two, two and one have a class
+    rows = rows_of(model, model.make_preprocessor(), TEXTS, labels, None)
+    weights = with_class_weights("balanced", rows)  # of five texts two, two and one have a class
     sums = np.array([weights[rows.labels == label].sum() for label in range(3)])
     np.testing.assert_allclose(sums * len(TEXTS) / len(rows), 5 / 3, rtol=1e-5)
 
 
 def test_several_labels_of_a_text_are_those_of_each_of_its_windows(build):
     model = build(kbi.TextClassifier, 3, long_texts="windows", multi_label=True)
-    assert model.row_maker.labelled([LONG], [[0, 2]], None).labels.tolist() == [[1, 0, 1]] * 3
+    assert rows_of(model, model.make_preprocessor(), [LONG], [[0, 2]], None).labels.tolist() == [[1, 0, 1]] * 3
 
 
 def test_how_long_texts_are_read_is_kept(build, tmp_path):
@@ -211,7 +213,7 @@ def test_a_dataset_is_trained_on_as_a_stream_of_windows(build, make):
     model = build(kbi.TextClassifier, 3, long_texts="windows", dropout_rate=0.0)
     model.optimizer.learning_rate = 0.0
     parts = [(TEXTS[begin : begin + 2], LABELS[begin : begin + 2]) for begin in (0, 2, 4)]
-    windows = [len(model.row_maker.labelled(*part, None)) for part in parts]
+    windows = [len(rows_of(model, model.make_preprocessor(), *part, None)) for part in parts]
     assert windows == [4, 8, 1]
     sizes = []
     count = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: sizes.append(batch))

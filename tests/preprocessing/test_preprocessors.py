@@ -19,6 +19,7 @@ from keras_bert_impl.preprocessing import (
     TextPreprocessor,
     WordsPreprocessor,
 )
+from keras_bert_impl.preprocessing.fit_inputs import rows_of
 
 TEXTS = ["the cats ran in the rain on a mat", "a", "", "\u0130stanbul \u03a3\u0391\u03a3 the\u200d cat"]
 PAIRS = (TEXTS, ["red rain", "red blue rain in the rain on a red mat", "cat", ""])
@@ -106,6 +107,20 @@ def test_classes_named_by_numbers_are_found_by_them_in_a_graph_too(small_tokeniz
 
 
 @on("tensorflow")
+def test_several_classes_of_a_text_are_0_and_1_in_a_graph_as_of_lists(small_tokenizer):
+    import tensorflow as tf
+
+    preprocessor = TextPreprocessor(small_tokenizer, 8, class_names=["a", "b", "c"], multi_label=True)
+    sets = [["c"], [], ["b", "a"]]
+    expected = preprocessor(["a"] * 3, sets)
+    assert expected[1].tolist() == [[0, 0, 1], [0, 0, 0], [1, 1, 0]]
+    data = dataset(["a"] * 3, tf.ragged.constant(sets))
+    assert_equal(next(iter(data.batch(3).map(preprocessor))), expected)
+    assert_equal(stacked(data.map(preprocessor).as_numpy_iterator()), expected)
+    assert_equal(next(iter(dataset(["a"] * 3, expected[1]).batch(3).map(preprocessor))), expected)
+
+
+@on("tensorflow")
 def test_labels_of_words_stand_at_their_first_pieces_in_a_graph_as_of_lists(small_tokenizer):
     import tensorflow as tf
 
@@ -140,6 +155,9 @@ def test_choices_and_questions_in_a_graph_are_those_of_lists(small_tokenizer):
         arrays = {"text": np.array(answer["text"], "U"), "answer_start": np.array(answer["answer_start"], "int32")}
         data = one_element((("the cat", CONTEXT), arrays, 2.0))
         assert_equal(next(iter(data.map(questions))), (rows, positions, np.full(len(positions), 2.0)))
+    for count, call in enumerate((questions, lambda x: next(iter(one_element((x,)).map(questions)))), start=1):
+        call(("the cat ran on a mat", CONTEXT))
+        assert questions.num_cut == count
 
 
 @on("tensorflow")
@@ -227,27 +245,31 @@ def test_preprocessors_are_copied_and_described(small_tokenizer):
             ["no", "yes"] * 2,
         ),
         (lambda *parts: kbi.TextClassifier(parts[0], 2, *parts[1:], long_texts="head_and_tail"), TEXTS, [0, 1, 1, 0]),
+        (lambda *parts: kbi.TextClassifier(parts[0], 2, *parts[1:], long_texts="windows"), TEXTS, [0, 1, 1, 0]),
+        (
+            lambda *parts: kbi.TextClassifier(parts[0], 2, *parts[1:], class_names="no yes".split(), multi_label=True),
+            TEXTS,
+            [["no"], [], ["yes", "no"], ["yes"]],
+        ),
         (lambda *parts: kbi.TextRegressor(*parts), PAIRS, [0.5, 1.0, 2.0, 3.0]),
         (lambda *parts: kbi.TokenClassifier(parts[0], 3, *parts[1:], class_names=["O", "B", "I"]), WORDS, TAGS),
         (lambda *parts: kbi.QuestionAnswerer(*parts), (["the cat", "a"], [CONTEXT] * 2), [ANSWER, None]),
         (lambda *parts: kbi.MultipleChoice(*parts), (["a", "the"], [["cat", "cat ran"], ["red", "rain"]]), [0, 1]),
     ],
-    ids=["classes", "head and tail", "numbers of pairs", "words", "questions", "choices"],
+    ids=["classes", "head and tail", "windows", "sets of classes", "numbers of pairs", "words", "questions", "choices"],
 )
 def test_the_preprocessor_of_a_model_makes_what_fit_trains_on(build, x, y, small_config, small_tokenizer):
     model = build(kbi.BertEncoder(small_config), small_tokenizer, 11)
-    rows = model.row_maker.labelled(x, y, None)
-    inputs, labels = model.preprocessor(x, y)
-    assert_equal(inputs, model.row_maker.packed(rows, 11))
+    rows = rows_of(model, model.make_preprocessor(), x, y, None)
+    inputs, labels = model.preprocessor(x, y)[:2]
+    assert_equal(inputs, model.make_preprocessor().packed(rows, 11)[0])
     np.testing.assert_array_equal(labels, rows.labels)
 
 
-def test_a_model_of_windows_or_of_columns_has_no_preprocessor(small_config, small_tokenizer):
+def test_a_model_without_a_tokenizer_or_of_columns_has_no_preprocessor(small_config, small_tokenizer):
     encoder = kbi.BertEncoder(small_config)
     assert kbi.TextClassifier(encoder, 2).preprocessor is None
     assert kbi.TextEmbedder(encoder, tokenizer=small_tokenizer).preprocessor is None
-    with pytest.raises(ValueError, match="windows"):
-        _ = kbi.TextClassifier(encoder, 2, tokenizer=small_tokenizer, long_texts="windows").preprocessor
 
 
 @every_backend

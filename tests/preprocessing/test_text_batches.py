@@ -54,7 +54,8 @@ def batches_of(dataset, steps=None):
     return TextBatches(source_of_dataset(dataset), lambda batch, random, pad_to: (batch[1][0], (1, 2)), 11, steps)
 
 
-def test_a_generator_of_unknown_size_is_counted_where_no_steps_are_given():
+def test_a_generator_of_unknown_size_is_counted_where_no_steps_are_given_and_ends_before_too_many():
+    assert batches_of(generated(5), steps=7).num_batches == 5
     batches = batches_of(generated(5))
     assert batches.num_batches == 5 and [batches[index] for index in range(5)] == list(range(5))
 
@@ -68,10 +69,6 @@ def test_what_is_drawn_for_a_batch_depends_on_seed_epoch_and_index():
         return batches[index]
 
     assert drawn(2, 1) == drawn(2, 1) and drawn(2, 1) not in (drawn(1, 1), drawn(2, 0), drawn(2, 1, seed=4))
-
-
-def test_a_generator_that_ends_before_the_steps_is_over_then():
-    assert batches_of(generated(5), steps=7).num_batches == 5
 
 
 def test_a_generator_that_has_the_steps_goes_on_and_begins_anew():

@@ -18,11 +18,11 @@ from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers, merge_lora
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
+from keras_bert_impl.preprocessing.splits_and_weights import balanced_weights, weights_of_names, weights_of_rows
 from keras_bert_impl.startup import without_native_output
 from keras_bert_impl.text.tokenizers.rows import ROW_MULTIPLE
 from keras_bert_training.finetuning_report import write_report
 from keras_bert_training.runs import open_run
-from keras_bert_training.tasks.text_classification import weights_of_classes
 
 # With fewer weights than this XLA made TensorFlow's steps on two cores faster, with more it made them slower.
 SMALL_MODEL = 5_000_000
@@ -158,10 +158,13 @@ def featurize(config, task, examples, class_names, model):
             say_once(f"  {split}: {count:,} of {len(part.first):,} rows are rows of train, too", config.data)
     if config.class_weights is not None:
         train = rows["train"]
-        labels = train.of_texts(train.labels)
-        seen = labels if train.weights is None else labels[train.of_texts(train.weights) > 0]
-        by_class = weights_of_classes(config.class_weights, class_names, seen)
-        train.weights = by_class[train.labels] * (1.0 if train.weights is None else train.weights)
+        if config.class_weights == "balanced":
+            labels = train.of_texts(train.labels)
+            seen = labels if train.weights is None else labels[train.of_texts(train.weights) > 0]
+            by_class = balanced_weights(seen.ravel())
+        else:
+            by_class = weights_of_names(config.class_weights, class_names)
+        train.weights = weights_of_rows(by_class, train.labels, train.weights)
     return rows
 
 

@@ -88,10 +88,11 @@ def _with_rows(part, number):
 class Graph:
     """What the graphs of a preprocessor share in a process: its tables and counts."""
 
-    def __init__(self, tokenizer, class_names, by_number, offsets):
+    def __init__(self, tokenizer, class_names, by_number, multi_label=False, offsets=False):
         with tf.init_scope():  # they outlive the graph of a `Dataset.map`
             self.tokenizer, self.pieces_of, self.num_cut = tokenizer, graph_of(tokenizer, offsets), Counter()
             self.by_number, self.table = by_number, None
+            self.num_classes = len(class_names) if multi_label else None
             if class_names:
                 names = tf.lookup.KeyValueTensorInitializer(class_names, tf.range(len(class_names)))
                 self.table = tf.lookup.StaticHashTable(names, UNKNOWN)
@@ -105,7 +106,12 @@ class Graph:
                     "a tuple with the first: ((first, second),)."
                 )
             return y
-        return tf.ragged.map_flat_values(self._number, y)
+        found = tf.ragged.map_flat_values(self._number, y)
+        if not self.num_classes or (y.dtype != tf.string and not isinstance(y, tf.RaggedTensor)):
+            return found  # with multi_label rows of 0 and 1
+        found = found.to_tensor(NO_LABEL[0]) if isinstance(found, tf.RaggedTensor) else found
+        of_each = tf.one_hot(found, self.num_classes, True, False, dtype=tf.bool)  # (batch, labels, classes)
+        return tf.cast(tf.reduce_any(of_each, axis=1), tf.int32)
 
     def _number(self, y):
         if y.dtype != tf.string and not self.by_number:
@@ -171,6 +177,9 @@ class Graph:
         for each window the weight of the question, (1,), or None."""
         template = self.tokenizer.template
         context = readable(context)
+        counted = self._count(self.pieces_of(question[tf.newaxis]).row_lengths() > question_length)
+        with tf.control_dependencies([counted]):
+            question = tf.identity(question)
         found = question_windows(self.pieces_of, question, context, sequence_length, stride, question_length)
         rows, windows, _, begins, ends, before = found
         weights = None if weight is None else tf.repeat(weight, windows.nrows())

@@ -2,11 +2,9 @@ import numpy as np
 import pytest
 import scipy.stats
 import sklearn.metrics
-from sklearn.utils.class_weight import compute_sample_weight
 from tiers import once
 
 from keras_bert_training.tasks.scores import classification_scores, refuse_nan, regression_scores
-from keras_bert_training.tasks.text_classification import weights_of_classes
 
 pytestmark = once
 
@@ -88,11 +86,3 @@ def test_what_has_no_figure_is_refused(first, second, complaint):
 def test_outputs_that_diverged_are_refused_by_name():
     with pytest.raises(ValueError, match="The logits of example 1 holds NaN"):
         refuse_nan([np.zeros(3), np.array([0.0, np.nan, 1.0])], "The logits of example")
-
-
-def test_balanced_classes_weigh_as_in_scikit_learn_where_one_does_not_occur():
-    labels = np.array([0, 0, 0, 2])
-    found = weights_of_classes("balanced", ["a", "b", "c"], labels)
-    of_rows = compute_sample_weight("balanced", labels)
-    np.testing.assert_allclose(found[labels], of_rows)
-    np.testing.assert_allclose(found, [2 / 3, 1, 2])

@@ -6,10 +6,10 @@ import typing
 import keras
 import numpy as np
 
-from keras_bert_impl.batching import Rows
 from keras_bert_impl.json_files import write_json_lines
 from keras_bert_impl.models import MultipleChoice
 from keras_bert_impl.models.answers import softmax
+from keras_bert_impl.preprocessing import ChoicePreprocessor
 from keras_bert_training.tasks import Task
 from keras_bert_training.tasks.labelled_texts import Split
 from keras_bert_training.tasks.scores import classification_scores, refuse_nan
@@ -75,11 +75,8 @@ class EndingChoice(Task):
 
     def featurize(self, tokenizer, examples, class_names, sequence_length):
         """Rows `[CLS] text [SEP] ending [SEP]`, the endings of a text side by side."""
-        choices = len(examples.endings[0])
-        texts = [text for text in examples.texts for _ in range(choices)]
-        endings = [ending for group in examples.endings for ending in group]
         labels = None if examples.labels is None else np.array(examples.labels, "int32")
-        return Rows.from_texts(tokenizer, texts, endings, sequence_length, labels, choices=choices)
+        return ChoicePreprocessor(tokenizer, sequence_length).rows((examples.texts, examples.endings), labels)
 
     def score(self, examples, rows, outputs, class_names):
         """Accuracy of choosing the ending with the highest score; outputs are (examples, choices)."""

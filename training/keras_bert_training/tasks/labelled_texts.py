@@ -6,9 +6,9 @@ import typing
 
 import numpy as np
 
-from keras_bert_impl.batching import Rows
 from keras_bert_impl.json_files import write_json_lines, written_whole
-from keras_bert_impl.preprocessing.long_texts import rows_of_long_texts, share_labels
+from keras_bert_impl.preprocessing import TextPreprocessor
+from keras_bert_impl.preprocessing.long_texts import arguments_of
 from keras_bert_training.tasks.tables import read_table
 
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
@@ -28,21 +28,14 @@ class LabelledTexts(typing.NamedTuple):
             tokenizer: a Tokenizer.
             sequence_length: the longest row.
             labels: (examples, ...), or None.
-            long_texts: "cut", "head_and_tail" or "windows", as of `preprocessing.long_texts.LongTextRows`.
+            long_texts: "cut", "head_and_tail" or "windows", see `preprocessing.long_texts`.
 
         Raises: ValueError for pairs that are not cut.
         """
-        if long_texts == "cut":
-            return Rows.from_texts(tokenizer, self.texts, self.pairs, sequence_length, labels)
-        if self.pairs is not None:
+        if long_texts != "cut" and self.pairs is not None:
             raise ValueError(f"long_texts {long_texts!r} is for single texts, but these are pairs, which are cut.")
-        room = sequence_length - tokenizer.template.num_control(is_pair=False)
-        rows = rows_of_long_texts(tokenizer.ids_batch(self.texts), room, long_texts)
-        if rows.windows is None:
-            rows.labels = labels
-        elif labels is not None:
-            share_labels(rows, labels)
-        return rows
+        preprocessor = TextPreprocessor(tokenizer, sequence_length, **arguments_of(long_texts))
+        return preprocessor.rows(self.texts if self.pairs is None else (self.texts, self.pairs), labels)
 
     def write(self, path, predictions):
         """Writes a line of JSON for each example: its text or texts, its label if known, and a dict of predictions."""

@@ -11,6 +11,7 @@ from keras_bert_impl.json_files import written_whole
 from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import FeatureTagger, TokenClassifier
 from keras_bert_impl.preprocessing.entities import are_entities
+from keras_bert_impl.preprocessing.labelled_words import of_first_pieces
 from keras_bert_impl.preprocessing.word_rows import IGNORED, rows_of_pieces, split_words
 from keras_bert_training.tasks import Task
 from keras_bert_training.tasks.conll import Sentence, label_names, read_conll
@@ -88,14 +89,10 @@ class NamedEntities(Task):
         split = split_words(tokenizer, [sentence.words for sentence in examples.sentences])
         pieces = rows_of_pieces(split, tokenizer.template, sequence_length, documents)
         places = {name: place for place, name in enumerate(class_names)}
-        labels = np.zeros((len(examples), sequence_length), "int32")
-        weights = np.zeros((len(examples), sequence_length), "float32")
-        for row, (sentence, words) in enumerate(zip(examples.sentences, pieces.words, strict=True)):
-            ids = np.array([places.get(label, IGNORED) for label in sentence.labels], "int32")
-            found = np.flatnonzero(words != IGNORED)
-            labels[row, found] = np.maximum(ids[words[found]], 0)
-            weights[row, found] = ids[words[found]] >= 0
-        return Rows(pieces.ids, None, labels, weights, per_token=True, source=pieces, num_cut=pieces.num_cut)
+        labels = [[places.get(label, IGNORED) for label in labels] for labels in examples.labels]
+        labels, _ = of_first_pieces(pieces, list(map(len, labels)), labels)
+        classes, weights = np.maximum(labels, 0).astype("int32"), (labels != IGNORED).astype("float32")
+        return Rows(pieces.ids, None, classes, weights, per_token=True, source=pieces, num_cut=pieces.num_cut)
 
     def score(self, examples, rows, outputs, class_names):
         """The figures of entities or of words, together and by label, and the words lost to truncation."""

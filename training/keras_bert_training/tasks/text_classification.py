@@ -9,7 +9,6 @@ from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import TextClassifier
 from keras_bert_impl.models.answers import softmax
 from keras_bert_impl.preprocessing.long_texts import checked_long_texts
-from keras_bert_impl.preprocessing.splits_and_weights import balanced_weights
 from keras_bert_training.tasks import Task
 from keras_bert_training.tasks.labelled_texts import in_order, read_labelled, read_split, write_submission
 from keras_bert_training.tasks.scores import classification_scores, refuse_nan
@@ -27,7 +26,7 @@ class TextClassification(Task):
         submissions: test split -> file name of GLUE's submission.
         read_labelled: function that reads one split; a distribution with another layout has its own.
         long_texts: what is done with single texts that are longer than a row: "cut", "head_and_tail" or "windows", see
-            `preprocessing.long_texts.LongTextRows`; figures and predictions are of texts.
+            `preprocessing.long_texts`; figures and predictions are of texts.
     """
 
     main_metric: str = "accuracy"
@@ -98,23 +97,3 @@ def read_examples(path):
     """
     columns = {"text": "text", "text_pair": "text_pair", "label": "label"}
     return read_labelled(path, columns, BadRows("stop"), optional=("text_pair",))
-
-
-def weights_of_classes(class_weights, class_names, labels):
-    """The weight of each class, (classes,) float32.
-
-    Args:
-        class_weights: name -> weight, 1 for classes not named; or "balanced", which gives the classes that occur the
-            same total, as scikit-learn and `fit` do.
-        class_names: names of the classes.
-        labels: class ids, in any shape.
-
-    Raises: ValueError for a name that is not a class.
-    """
-    if class_weights == "balanced":
-        found = balanced_weights(np.ravel(labels))
-        return np.array([found.get(number, 1.0) for number in range(len(class_names))], "float32")
-    unknown = sorted(set(class_weights) - set(class_names))
-    if unknown:
-        raise ValueError(f"class_weights has {unknown[0]!r}, which is not one of the classes {', '.join(class_names)}.")
-    return np.array([class_weights.get(name, 1.0) for name in class_names], "float32")

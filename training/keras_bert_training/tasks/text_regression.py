@@ -24,7 +24,7 @@ class TextRegression(Task):
         submissions: test split -> file name of GLUE's submission.
         read_labelled: function that reads one split.
         long_texts: what is done with single texts that are longer than a row: "cut", "head_and_tail" or "windows", see
-            `preprocessing.long_texts.LongTextRows`; figures and predictions are of texts.
+            `preprocessing.long_texts`; figures and predictions are of texts.
     """
 
     lowest: float | None = None

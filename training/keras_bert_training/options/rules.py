@@ -111,11 +111,11 @@ def refused_options(config):
     if "PlanConfig" in kinds and config.shard_optimizer and config.model_devices != 1:
         yield "shard_optimizer", "is for data parallelism: leave model_devices out."
     if hasattr(config, "distribution"):  # it would compute for hours on fewer devices than were meant
-        if config.model_devices != 1 and config.distribution != "model_parallel":
+        if getattr(config, "model_devices", 1) != 1 and config.distribution != "model_parallel":
             yield "model_devices", "is for --distribution model_parallel: leave it out."
         if getattr(config, "tpu", "local") != "local" and config.distribution != "tpu":
             yield "tpu", "is for --distribution tpu: leave it out."
-        if config.devices is not None and config.distribution not in ON_SEVERAL:
+        if getattr(config, "devices", None) is not None and config.distribution not in ON_SEVERAL:
             yield "devices", f"is for several devices: give --distribution {', '.join(ON_SEVERAL)}."
 
 

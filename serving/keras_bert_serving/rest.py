@@ -22,7 +22,6 @@ from keras_bert_serving import json_tensors, model_messages
 from keras_bert_serving.errors import ServingError, error_of, invalid, place_of
 from keras_bert_serving.request_inputs import bytes_of
 from keras_bert_serving.request_log import RequestEntry
-from keras_bert_serving.signatures import find_signature
 
 OF_MODEL = r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d{1,30}))?"
 ASK = re.compile(rf"{OF_MODEL}:(?P<method>predict)")
@@ -106,14 +105,10 @@ async def prediction(models, servable, body, entry):
     """The response to a predict request. Raises ServingError."""
     limits, began = models.limits, time.monotonic()
 
-    def read():
-        asked = json_tensors.read_predict(body)
-        signature = find_signature(servable, asked.signature)
-        return asked.rows is not None, signature, json_tensors.inputs_of(asked, signature, limits)
-
     def left():
         return limits.request_seconds - (time.monotonic() - began)
 
+    read = functools.partial(json_tensors.read_predict, body, servable, limits)
     in_rows, signature, inputs = await away_if_large(len(body), read)
     entry.answered_by(servable, signature.name, inputs)
     outputs = await models.ask(servable, inputs, signature.name, left())

@@ -26,10 +26,11 @@ class TextChecks:
     """
 
     def __init__(self, directory, metadata):
-        path = directory / "tokenizer.json"
-        self._length = longest_row(metadata) if path.is_file() else None
+        path, self._export = directory / "tokenizer.json", metadata.get("export")
+        # Of the longest row that the model reads; None if that is not known.
+        length = self._export.get("sequence_length") if isinstance(self._export, dict) else None
+        self._length = length if isinstance(length, int) and path.is_file() else None
         if self._length is not None:
-            self._export = metadata["export"]
             self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
             self._tokenizer.no_truncation()
             self._tokenizer.no_padding()
@@ -103,10 +104,3 @@ class TextChecks:
             for place, encoding in zip(places, encodings, strict=True):
                 counts[place] = len(encoding)
         return counts
-
-
-def longest_row(metadata):
-    """The tokens of the longest row that a model reads, from the config.json of its export; None if it is not there."""
-    export = metadata.get("export")
-    length = export.get("sequence_length") if isinstance(export, dict) else None
-    return length if isinstance(length, int) else None

@@ -58,8 +58,9 @@ class TextChecks:
             return 0, None
         if "question" in inputs:  # of the context, it reads all
             rows, length = [row[:1] for row in rows], longest_question(length)
-        elif self._reads_all(signature):
-            rows = []
+        elif set(signature.inputs) == {"text"} and signature.name != "attention":
+            in_windows = self._export.get("model") == "TokenClassifier" or self._export.get("long_texts") == "windows"
+            rows = [] if in_windows else rows
         return sum(count > length for count in self._token_counts(rows, length, "question" not in inputs)), length
 
     def longest_read(self, inputs, exactly):
@@ -85,11 +86,6 @@ class TextChecks:
         if columns[-1].ndim == 2:
             columns = [np.repeat(columns[0], columns[1].shape[1]), columns[1].ravel()]
         return list(zip(*columns, strict=True))
-
-    def _reads_all(self, signature):
-        """Whether long texts are read in windows."""
-        in_windows = self._export.get("model") == "TokenClassifier" or self._export.get("long_texts") == "windows"
-        return in_windows and set(signature.inputs) == {"text"} and signature.name != "attention"
 
     def _token_counts(self, rows, most, special=True):
         """The tokens of each row of texts; its bytes, which are hardly ever fewer, where these are at most `most`."""

@@ -80,7 +80,12 @@ def curves(runs, names=None):
 def history_of(run):
     """The figures of a run, as lists by their names, "step" or "epoch" among them; see `curves`."""
     if isinstance(run, str | pathlib.Path):
-        run = _read_run(pathlib.Path(run))
+        path = pathlib.Path(run, "history.json")
+        if path.is_file():
+            run = json.loads(path.read_text(encoding="utf-8"))
+        else:  # of `keras-bert finetune`
+            found = json.loads(path.with_name("metrics.json").read_text(encoding="utf-8"))
+            run = [{"loss": row["loss"], f"val_{found['main_metric']}": row["value"]} for row in found["history"]]
     found = getattr(run, "history", run)
     if isinstance(found, list):
         numbers = [{name: value for name, value in row.items() if isinstance(value, int | float)} for row in found]
@@ -346,14 +351,6 @@ def _is_history(run):
     """Whether a dict holds the figures of one run, lists of numbers, and not runs."""
     first = next(iter(run.values()), None)
     return isinstance(first, list | tuple | np.ndarray) and bool(len(first)) and np.isscalar(first[0])
-
-
-def _read_run(directory):
-    path = directory / "history.json"
-    if path.is_file():
-        return json.loads(path.read_text(encoding="utf-8"))
-    found = json.loads((directory / "metrics.json").read_text(encoding="utf-8"))  # of `keras-bert finetune`
-    return [{"loss": row["loss"], f"val_{found['main_metric']}": row["value"]} for row in found["history"]]
 
 
 def _finding_of_curve(rows, name):

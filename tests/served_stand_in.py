@@ -23,13 +23,13 @@ class StandIn:
         self.models = [described(name) for name in names or KINDS]
         self.asked, self.failure, self.longest, self.limits, self.loading = [], None, None, Limits(), 0
 
-    async def predict(self, name, inputs, signature="serving_default"):
-        self.asked.append((name, signature, inputs))
+    async def ask(self, model, inputs, signature="serving_default"):
+        self.asked.append((model.name, signature, inputs))
         if self.failure is not None:
             raise self.failure
-        return KINDS[name][signature](**inputs)
+        return KINDS[model.name][signature](**inputs)
 
-    async def cut_to(self, name, inputs, signature="serving_default"):
+    async def cut_to(self, model, inputs, signature="serving_default"):
         return self.longest
 
 

@@ -149,6 +149,7 @@ def write(checkpoint, tokenizer, target, home, facts=None, place=HERE):
         )
     facts, target = facts or CardFacts(), pathlib.Path(target)
     task = _task_of(checkpoint, (target / sentence_transformers.MODULES).is_file())
+    head, rows = facts.table_of_figures()
     settings = target / "tokenizer_config.json"
     named = read_json(settings).get("tokenizer_class") if tokenizer is not None and settings.is_file() else None
     parts = [
@@ -157,7 +158,7 @@ def write(checkpoint, tokenizer, target, home, facts=None, place=HERE):
         f"# {checkpoint.architecture}",
         _description(checkpoint, tokenizer),
         _of_training(facts),
-        _of_figures(facts),
+        f"## Figures\n\n{table(map(plain, head), [map(plain, row) for row in rows])}" if rows else "",
         _of_use(checkpoint, task, tokenizer, named, place),
         _line_of_facts(facts),
     ]
@@ -255,11 +256,6 @@ def _of_training(facts):
     counts = table(["data", "number"], [(plain(what), f"{number:,}") for what, number in facts.data])
     parts = ["\n".join(lines), counts if facts.data else ""]
     return "\n\n".join(["## Training", *filter(None, parts)]) if any(parts) else ""
-
-
-def _of_figures(facts):
-    head, rows = facts.table_of_figures()
-    return f"## Figures\n\n{table(map(plain, head), [map(plain, row) for row in rows])}" if rows else ""
 
 
 def _of_use(checkpoint, task, tokenizer, named, place):

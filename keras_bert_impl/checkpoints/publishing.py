@@ -70,7 +70,13 @@ def push_to_hub(model, repository, facts=None, private=True, message="A checkpoi
         if hasattr(model, "save_pretrained"):
             model.save_pretrained(target)
         else:
-            _copy(local_directory(model), target)
+            directory = local_directory(model)
+            huggingface.open_checkpoint(directory)
+            # What else lies there, such as the state of a training, stays.
+            for path in sorted({path for pattern in PUSHED for path in directory.glob(pattern) if path.is_file()}):
+                place = target / path.relative_to(directory)
+                place.parent.mkdir(exist_ok=True)
+                shutil.copy(path, place)
         write_card(target, facts, repository)
         api = huggingface_hub.HfApi()
         api.create_repo(repository, private=private, exist_ok=True)
@@ -79,12 +85,3 @@ def push_to_hub(model, repository, facts=None, private=True, message="A checkpoi
         old += [pattern for patterns in huggingface.SUPERSEDED.values() for pattern in patterns]
         commit = api.upload_folder(repo_id=repository, folder_path=target, commit_message=message, delete_patterns=old)
         return commit.commit_url
-
-
-def _copy(directory, target):
-    """Copies the files of a checkpoint; what else lies in its directory, such as the state of a training, stays."""
-    huggingface.open_checkpoint(directory)
-    for path in sorted({path for pattern in PUSHED for path in directory.glob(pattern) if path.is_file()}):
-        place = target / path.relative_to(directory)
-        place.parent.mkdir(exist_ok=True)
-        shutil.copy(path, place)

@@ -34,7 +34,11 @@ async def predict(models, request, entry, seconds):
 
 async def metadata(models, request, entry, seconds):
     """GetModelMetadata: the signatures of a model."""
-    return model_messages.metadata(models.find(request.model_spec.name, version_of(request.model_spec)))
+    servable = models.find(request.model_spec.name, version_of(request.model_spec))
+    response = get_model_metadata_pb2.GetModelMetadataResponse()
+    response.model_spec.name, response.model_spec.version.value = servable.name, servable.version
+    response.metadata[model_messages.SIGNATURE_DEF].Pack(model_messages.signature_map(servable))
+    return response
 
 
 async def status(models, request, entry, seconds):

@@ -7,27 +7,13 @@ JSON or loses bytes: a string that is not UTF-8 is written as {"b64": ...} whate
 import base64
 import gc
 import json
-import typing
 
 import numpy as np
 import orjson
 
 from keras_bert_serving.errors import invalid
 from keras_bert_serving.request_inputs import as_array, check_names, is_bytes, shortened
-
-
-class PredictRequest(typing.NamedTuple):
-    """A request as JSON.
-
-    Attributes:
-        signature: name, "" for the default.
-        rows: the list "instances", or None.
-        columns: what "inputs" holds, if `rows` is None.
-    """
-
-    signature: str
-    rows: list | None
-    columns: object
+from keras_bert_serving.signatures import find_signature
 
 
 def read_object(body):
@@ -45,29 +31,24 @@ def read_object(body):
     return found
 
 
-def read_predict(body):
-    """The PredictRequest in the bytes of a request. Raises ServingError."""
+def read_predict(body, servable, limits):
+    """What the bytes of a request ask of a Servable: (whether in rows, Signature, arrays by name). Raises
+    ServingError."""
     content = read_object(body)
-    signature, rows = content.get("signature_name", ""), content.get("instances")
-    signature = signature if isinstance(signature, str) else shortened(signature)
+    name, rows, columns = content.get("signature_name", ""), content.get("instances"), content.get("inputs")
     if ("instances" in content) == ("inputs" in content):
         raise invalid("Expecting one of the keys 'inputs' and 'instances'.")
     if "instances" in content and not (isinstance(rows, list) and rows):
         raise invalid(f"Expecting 'instances' to be a list with rows, got {shortened(rows)}.")
-    return PredictRequest(signature, rows, content.get("inputs"))
-
-
-def inputs_of(request, signature, limits):
-    """The arrays of a PredictRequest, by name. Raises ServingError."""
-    if request.rows is not None:
-        limits.check("max_rows", len(request.rows), "The request has {} rows")
-        columns = columns_of_rows(request.rows, signature)
-    elif isinstance(request.columns, dict) and not is_bytes(request.columns):
-        columns = request.columns
-    else:
-        columns = {next(iter(signature.inputs)): request.columns}
+    signature = find_signature(servable, name if isinstance(name, str) else shortened(name))
+    if rows is not None:
+        limits.check("max_rows", len(rows), "The request has {} rows")
+        columns = columns_of_rows(rows, signature)
+    elif not isinstance(columns, dict) or is_bytes(columns):
+        columns = {next(iter(signature.inputs)): columns}
     check_names(columns, signature)
-    return {name: as_array(name, columns[name], wanted, limits) for name, wanted in signature.inputs.items()}
+    arrays = {key: as_array(key, columns[key], wanted, limits) for key, wanted in signature.inputs.items()}
+    return rows is not None, signature, arrays
 
 
 def columns_of_rows(rows, signature):

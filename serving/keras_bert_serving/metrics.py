@@ -43,11 +43,6 @@ class Metrics:
         self.batch_seconds.labels(servable.name).observe(ran)
         self.waiting_seconds.labels(servable.name).observe(waited)
 
-    def observe_request(self, protocol, model, method, status, seconds):
-        """Counts an answered request; `model` is "" unless it is served, so that clients cannot invent label values."""
-        self.requests.labels(protocol, model, method, status).inc()
-        self.latency.labels(protocol, model, method).observe(seconds)
-
     def page(self):
         """What Prometheus reads, and its content type."""
         return prometheus_client.generate_latest(self.registry), prometheus_client.CONTENT_TYPE_LATEST

@@ -25,27 +25,12 @@ def status(models, name, version=None):
     return response
 
 
-def metadata(servable):
-    """The GetModelMetadataResponse with the signatures of a servable."""
-    response = get_model_metadata_pb2.GetModelMetadataResponse()
-    response.model_spec.name = servable.name
-    response.model_spec.version.value = servable.version
-    response.metadata[SIGNATURE_DEF].Pack(signature_map(servable))
-    return response
-
-
 def signature_map(servable):
     """The SignatureDefMap of a servable."""
     found = get_model_metadata_pb2.SignatureDefMap()
     for name, definition in servable.signature_defs.items():
         found.signature_def[name].CopyFrom(definition)
     return found
-
-
-def metadata_json(servable):
-    """The metadata as a JSON object, as TensorFlow Serving's REST interface has it."""
-    spec = {"name": servable.name, "signature_name": "", "version": str(servable.version)}
-    return {"model_spec": spec, "metadata": {SIGNATURE_DEF: as_json(signature_map(servable))}}
 
 
 def as_json(message):

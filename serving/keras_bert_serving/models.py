@@ -109,16 +109,9 @@ class Models:
             raise ServingError(StatusCode.NOT_FOUND, failure or f"Servable not found for request: {asked}")
         return servable
 
-    async def predict(self, name, inputs, signature=DEFAULT_SIGNATURE):
-        """The outputs of a model by its name; see `ask`."""
-        return await self.ask(self.find(name), inputs, signature)
-
-    async def cut_to(self, name, inputs, signature=DEFAULT_SIGNATURE):
-        """How many tokens a model reads of a longer text or question; None if it reads all of them.
-
-        Args and errors: those of `predict`.
-        """
-        servable = self.find(name)
+    async def cut_to(self, servable, inputs, signature=DEFAULT_SIGNATURE):
+        """How many tokens a model reads of a longer text or question; None if it reads all of them. Arguments and
+        errors: those of `ask`."""
         found = find_signature(servable, signature)
         inputs = check_inputs(inputs, found, self.limits)
         cut, length = await asyncio.to_thread(servable.text_checks.cut, found, inputs)

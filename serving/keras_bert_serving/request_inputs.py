@@ -75,16 +75,12 @@ def as_array(name, values, wanted, limits):
         with np.errstate(over="ignore"):
             converted = values.astype(dtype, casting="no" if dtype.kind == "O" else "same_kind")
     except (TypeError, OverflowError) as error:
-        raise invalid(f"Input {name} takes {named(dtype)}: {str(error)[:200]}.") from None
+        kind = "strings" if dtype.kind == "O" else dtype.name
+        raise invalid(f"Input {name} takes {kind}: {str(error)[:200]}.") from None
     kept = np.isfinite if dtype.kind in "fV" else np.asarray
     if not np.array_equal(kept(converted), kept(values)):
         raise invalid(f"Input {name} has numbers outside the range of {dtype.name}.")
     return converted
-
-
-def named(dtype):
-    """A dtype as clients call it."""
-    return "strings" if dtype.kind == "O" else dtype.name
 
 
 def array_of(name, value, dtype):
@@ -133,10 +129,6 @@ def check_shape(name, shape, wanted, limits):
     )
     has_empty_rows = wanted.dtype == object and 0 in shape[1:] and shape[0]
     if not fits or has_empty_rows:
-        raise invalid(f"Input {name} has shape {list(shape)}, expected {shown(wanted.shape)}.")
+        expected = ",".join("?" if size is None else str(size) for size in wanted.shape or ())
+        raise invalid(f"Input {name} has shape {list(shape)}, expected [{expected}].")
     limits.check("max_body_bytes", math.prod(shape) * wanted.dtype.itemsize, DESCRIBED)
-
-
-def shown(shape):
-    """A shape as TensorFlow writes it: [?,128]."""
-    return f"[{','.join('?' if size is None else str(size) for size in shape)}]"

@@ -84,6 +84,8 @@ class RequestLog:
         fields = dataclasses.asdict(entry)
         seconds = time.monotonic() - fields.pop("began")
         fields["model"] = entry.model if entry.model in served_names else ""
-        self._figures.observe_request(entry.protocol, fields["model"], entry.method, str(status), seconds)
+        labels = entry.protocol, fields["model"], entry.method
+        self._figures.requests.labels(*labels, str(status)).inc()
+        self._figures.latency.labels(*labels).observe(seconds)
         if self._requests:
             self.event("request", **fields, status=status, ms=round(seconds * 1000, 1))

@@ -22,7 +22,6 @@ from keras_bert_serving import json_tensors, model_messages
 from keras_bert_serving.errors import ServingError, error_of, invalid, place_of
 from keras_bert_serving.request_inputs import bytes_of
 from keras_bert_serving.request_log import RequestEntry
-from keras_bert_serving.signatures import find_signature
 
 OF_MODEL = r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d{1,30}))?"
 ASK = re.compile(rf"{OF_MODEL}:(?P<method>predict)")
@@ -97,7 +96,9 @@ async def answer_of(models, request, path, parts, entry):
         return JSONResponse(model_messages.as_json(model_messages.status(models, entry.model, version)))
     servable = models.find(entry.model, version)
     if entry.method == "metadata":
-        return JSONResponse(model_messages.metadata_json(servable))
+        spec = {"name": servable.name, "signature_name": "", "version": str(servable.version)}
+        signatures = model_messages.as_json(model_messages.signature_map(servable))
+        return JSONResponse({"model_spec": spec, "metadata": {model_messages.SIGNATURE_DEF: signatures}})
     body = await read_body(request, models.limits.max_body_bytes)
     return await while_connected(request, prediction(models, servable, body, entry))
 
@@ -106,14 +107,10 @@ async def prediction(models, servable, body, entry):
     """The response to a predict request. Raises ServingError."""
     limits, began = models.limits, time.monotonic()
 
-    def read():
-        asked = json_tensors.read_predict(body)
-        signature = find_signature(servable, asked.signature)
-        return asked.rows is not None, signature, json_tensors.inputs_of(asked, signature, limits)
-
     def left():
         return limits.request_seconds - (time.monotonic() - began)
 
+    read = functools.partial(json_tensors.read_predict, body, servable, limits)
     in_rows, signature, inputs = await away_if_large(len(body), read)
     entry.answered_by(servable, signature.name, inputs)
     outputs = await models.ask(servable, inputs, signature.name, left())
@@ -155,8 +152,12 @@ async def away_if_large(size, make):
 
 async def while_connected(request, answering):
     """What the coroutine returns; it is cancelled if the client goes away, and gives up its place in the queue."""
-    task = asyncio.ensure_future(answering)
-    gone = asyncio.ensure_future(wait_for_disconnect(request))
+
+    async def disconnected():  # the body must have been read
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    task, gone = asyncio.ensure_future(answering), asyncio.ensure_future(disconnected())
     try:
         await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
@@ -165,12 +166,6 @@ async def while_connected(request, answering):
     finally:
         task.cancel()
         gone.cancel()
-
-
-async def wait_for_disconnect(request):
-    """Returns when the client has closed the connection; the body must have been read."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def error_response(failure):

@@ -26,10 +26,11 @@ class TextChecks:
     """
 
     def __init__(self, directory, metadata):
-        path = directory / "tokenizer.json"
-        self._length = longest_row(metadata) if path.is_file() else None
+        path, self._export = directory / "tokenizer.json", metadata.get("export")
+        # Of the longest row that the model reads; None if that is not known.
+        length = self._export.get("sequence_length") if isinstance(self._export, dict) else None
+        self._length = length if isinstance(length, int) and path.is_file() else None
         if self._length is not None:
-            self._export = metadata["export"]
             self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
             self._tokenizer.no_truncation()
             self._tokenizer.no_padding()
@@ -57,8 +58,9 @@ class TextChecks:
             return 0, None
         if "question" in inputs:  # of the context, it reads all
             rows, length = [row[:1] for row in rows], longest_question(length)
-        elif self._reads_all(signature):
-            rows = []
+        elif set(signature.inputs) == {"text"} and signature.name != "attention":
+            in_windows = self._export.get("model") == "TokenClassifier" or self._export.get("long_texts") == "windows"
+            rows = [] if in_windows else rows
         return sum(count > length for count in self._token_counts(rows, length, "question" not in inputs)), length
 
     def longest_read(self, inputs, exactly):
@@ -85,11 +87,6 @@ class TextChecks:
             columns = [np.repeat(columns[0], columns[1].shape[1]), columns[1].ravel()]
         return list(zip(*columns, strict=True))
 
-    def _reads_all(self, signature):
-        """Whether long texts are read in windows."""
-        in_windows = self._export.get("model") == "TokenClassifier" or self._export.get("long_texts") == "windows"
-        return in_windows and set(signature.inputs) == {"text"} and signature.name != "attention"
-
     def _token_counts(self, rows, most, special=True):
         """The tokens of each row of texts; its bytes, which are hardly ever fewer, where these are at most `most`."""
         controls = self._tokenizer.num_special_tokens_to_add(len(rows[0]) > 1) if rows and special else 0
@@ -103,10 +100,3 @@ class TextChecks:
             for place, encoding in zip(places, encodings, strict=True):
                 counts[place] = len(encoding)
         return counts
-
-
-def longest_row(metadata):
-    """The tokens of the longest row that a model reads, from the config.json of its export; None if it is not there."""
-    export = metadata.get("export")
-    length = export.get("sequence_length") if isinstance(export, dict) else None
-    return length if isinstance(length, int) else None

@@ -246,7 +246,7 @@ def test_a_large_body_is_read_in_a_thread_of_its_own(server, monkeypatch):
     """Whoever asks after the health of the server need not wait for it."""
     readers, read = [], json_tensors.read_predict
     monkeypatch.setattr(
-        json_tensors, "read_predict", lambda body: readers.append(threading.current_thread()) or read(body)
+        json_tensors, "read_predict", lambda *given: readers.append(threading.current_thread()) or read(*given)
     )
     for count in (1, 200):
         server.ask(PREDICT, {"instances": ["a"], "unused": "a" * 100 * count})

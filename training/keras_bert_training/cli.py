@@ -97,19 +97,15 @@ def remedy_for(module):
 
 def overview():
     """The list of commands, for `--help`."""
-    lines = [f"  {name:<17}{command.does}" for name, command in COMMANDS.items()]
-    return "\n".join(
-        [
-            "usage: keras-bert COMMAND [options]",
-            "",
-            "BERT in Keras 3: from raw text to a pre-trained encoder, fine-tuning and a SavedModel that takes strings.",
-            "",
-            *lines,
-            "",
-            "keras-bert COMMAND --help lists a command's options. KERAS_BACKEND=tensorflow, jax or torch chooses the",
-            "backend; without it, the first of them that is installed is used.",
-        ]
-    )
+    commands = "\n".join(f"  {name:<17}{command.does}" for name, command in COMMANDS.items())
+    return f"""usage: keras-bert COMMAND [options]
+
+BERT in Keras 3: from raw text to a pre-trained encoder, fine-tuning and a SavedModel that takes strings.
+
+{commands}
+
+keras-bert COMMAND --help lists a command's options. KERAS_BACKEND=tensorflow, jax or torch chooses the
+backend; without it, the first of them that is installed is used."""
 
 
 def options_of(name):

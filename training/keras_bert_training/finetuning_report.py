@@ -33,7 +33,11 @@ def write_report(config, task, examples, rows, batches, model, class_names, hist
     reported = next((split for split in task.test if split in labelled), task.dev[0])
     if is_chief():
         write_outputs(task, examples, rows, outputs, reported, class_names, directory)
-        draw(splits[reported], directory)
+        if "confusion" in splits[reported]:
+            picture = plots.confusion_of_counts(splits[reported]["confusion"], splits[reported]["class_names"])
+            picture.savefig(directory / "confusion.png")
+        elif splits[reported].get("by_type"):
+            draw_f1_by_label(splits[reported]["by_type"]).savefig(directory / "f1_by_label.png")
     figures = {
         **splits[reported],
         "task": task.name,
@@ -134,14 +138,6 @@ def shown(figures):
         elif isinstance(value, int):
             parts.append(f"{value:,} {name.replace('_', ' ')}")
     return ", ".join(parts)
-
-
-def draw(figures, directory):
-    """Draws the figures: a confusion matrix, or F1 by label; nothing for a task that has neither."""
-    if "confusion" in figures:
-        plots.confusion_of_counts(figures["confusion"], figures["class_names"]).savefig(directory / "confusion.png")
-    elif figures.get("by_type"):
-        draw_f1_by_label(figures["by_type"]).savefig(directory / "f1_by_label.png")
 
 
 def draw_f1_by_label(by_type):

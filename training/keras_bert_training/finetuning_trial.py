@@ -86,7 +86,11 @@ def build_task_model(config, task, class_names, checkpoint):
     policy = keras.dtype_policies.get(config.precision)
     encoder = build_encoder(shape, dtype=policy, **getattr(task, "encoder_options", {}))
     length = min(config.sequence_length, shape.max_length)
-    model = task.build(stacked(config, encoder, policy), checkpoint.tokenizer, class_names, length)
+    whole = encoder
+    if config.join is not None or config.bilstm_units:
+        others = [] if config.join is None else [joined_encoder(config, encoder, policy)]
+        whole = StackedEncoder([encoder, *others], config.bilstm_units)
+    model = task.build(whole, checkpoint.tokenizer, class_names, length)
     if not config.from_scratch:
         # The head is always new: if the checkpoint has one, it was trained for another task.
         of_encoder = {weight.path.split("/")[0] for weight in encoder.weights}
@@ -112,12 +116,6 @@ def build_task_model(config, task, class_names, checkpoint):
 def with_dropout(shape, rate):
     """An encoder's configuration with this rate of dropout."""
     return dataclasses.replace(shape, hidden_dropout_rate=rate, attention_dropout_rate=rate)
-
-
-def stacked(config, encoder, policy):
-    """The encoder with what the configuration puts on top of it."""
-    others = [] if config.join is None else [joined_encoder(config, encoder, policy)]
-    return StackedEncoder([encoder, *others], config.bilstm_units) if others or config.bilstm_units else encoder
 
 
 def joined_encoder(config, first, policy):

@@ -43,9 +43,13 @@ def check_input(directory, pieces):
     if not any(changes.values()):
         changes["in another piece"] = [name for name in both if earlier[name]["piece"] != files[name]["piece"]]
     if any(changes.values()):
+        kinds = []
+        for kind, names in changes.items():
+            more = f" and {len(names) - NAMED_FILES:,} more" if len(names) > NAMED_FILES else ""
+            kinds += [f"{kind} {', '.join(names[:NAMED_FILES])}{more}"] if names else []
         raise ValueError(
-            f"The input files are not the ones that {directory} was made of: {_named(changes)}. Name another output to "
-            "prepare the files as they are now, or restore the earlier files."
+            f"The input files are not the ones that {directory} was made of: {'; '.join(kinds)}. Name another output "
+            "to prepare the files as they are now, or restore the earlier files."
         )
     return {name: {**file, "sha256": sums.get(name)} for name, file in files.items()}
 
@@ -62,12 +66,3 @@ def _has_changed(earlier, now, sha256, path):
         return True
     # A copy has another time but the same text. A file that no piece has read yet has no checksum, and may change.
     return earlier["modified"] != now["modified"] and sha256 is not None and file_sha256(path) != sha256
-
-
-def _named(changes):
-    kinds = []
-    for kind, names in changes.items():
-        more = f" and {len(names) - NAMED_FILES:,} more" if len(names) > NAMED_FILES else ""
-        if names:
-            kinds.append(f"{kind} {', '.join(names[:NAMED_FILES])}{more}")
-    return "; ".join(kinds)

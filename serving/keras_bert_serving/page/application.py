@@ -36,7 +36,7 @@ def make_page(served):
     """The ASGI application to be mounted at `/`.
 
     `served` is a `models.Models`, of which this uses `models` (`name`, `signatures` and `metadata` of each), `loading`,
-    `limits`, `predict` and `cut_to`. If one raises an exception that has `http_status`, the client is told its message.
+    `limits`, `ask` and `cut_to`. If one raises an exception that has `http_status`, the client is told its message.
     """
 
     async def file(request):
@@ -92,10 +92,10 @@ async def answer_of(served, asked):
         message = f"No model {asked['model']!r} with the task {asked['task']!r} is served any more."
         raise ServingError(StatusCode.NOT_FOUND, message)
     signature, inputs = panel.request(asked["fields"])
-    outputs = await served.predict(model.name, inputs, signature)
+    outputs = await served.ask(model, inputs, signature)
     return {
         "answer": panel.answer(asked["fields"], outputs, model.metadata),
-        "cut_to": await served.cut_to(model.name, inputs, signature),
+        "cut_to": await served.cut_to(model, inputs, signature),
         "request": {
             "path": f"v1/models/{model.name}:predict",
             "body": {"signature_name": signature, "inputs": inputs},

@@ -122,18 +122,16 @@ def masked_sentences(data, tokenizer, count):
         places = [
             place
             for place, word in enumerate(words[:-1])
-            if len(word) > 3 * has_spaces and is_alphabetic(word) and tokenizer.token_to_id(word.lower()) is not None
+            if len(word) > 3 * has_spaces
+            and tokenizer.token_to_id(word.lower()) is not None
+            # Letters and marks: Hindi's vowels are marks, for which `str.isalpha` is False.
+            and all(character.isalpha() or unicodedata.category(character)[0] == "M" for character in word)
         ]
         if 8 <= len(words) <= (16 if has_spaces else 32) and places and "[MASK]" not in sentence:
             place = places[len(places) // 2]
             masked = [*words[:place], "[MASK]", *words[place + 1 :]]
             found.append(((" " if has_spaces else "").join(masked), words[place]))
     return found[:count]  # the file is in random order
-
-
-def is_alphabetic(word):
-    """Whether a word consists of letters and marks; Hindi's vowels are marks, for which `str.isalpha` is False."""
-    return all(character.isalpha() or unicodedata.category(character)[0] == "M" for character in word)
 
 
 PREDICT = """

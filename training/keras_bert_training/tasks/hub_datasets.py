@@ -146,7 +146,8 @@ def _squad(rows, has_labels):
 
 
 def _conll(rows, tags):
-    names = _class_names(rows.features[tags])
+    feature = rows.features[tags]
+    names = getattr(getattr(feature, "feature", feature), "names", None)  # of a sequence of ClassLabels
     lines = []
     for row in rows:
         labels = row[tags] if names is None else [names[tag] for tag in row[tags]]
@@ -165,9 +166,3 @@ def _json_lines(rows, has_labels, label_column):
         }
         lines.append(json.dumps(named, ensure_ascii=False, default=str))
     return "\n".join(lines) + "\n"
-
-
-def _class_names(feature):
-    """The names of a ClassLabel, or of a sequence of them; None for another feature."""
-    names = getattr(feature, "names", None)
-    return names if names is not None else getattr(getattr(feature, "feature", None), "names", None)

@@ -62,7 +62,11 @@ def _cell_table(path, columns, bad_rows, optional):
     width, header = None, []
     if not by_number:
         _, header, _ = next(lines, (1, [], ""))
-        width, columns = len(header), _find_columns(path, header, columns, optional)
+        missing = [name for ours, name in columns.items() if name not in header and ours not in optional]
+        if missing:
+            raise ValueError(f"{path} line 1: no column {', '.join(map(repr, missing))}, found {', '.join(header)}.")
+        width = len(header)
+        columns = {ours: header.index(name) for ours, name in columns.items() if name in header}
     for number, cells, content in lines:
         width = width or len(cells)
         if len(cells) != width:
@@ -70,13 +74,6 @@ def _cell_table(path, columns, bad_rows, optional):
         else:
             row = {ours: cells[place] for ours, place in columns.items()}
             yield f"{path} line {number}", row, dict(zip(header, cells, strict=False))
-
-
-def _find_columns(path, header, columns, optional):
-    missing = [name for ours, name in columns.items() if name not in header and ours not in optional]
-    if missing:
-        raise ValueError(f"{path} line 1: no column {', '.join(map(repr, missing))}, found {', '.join(header)}.")
-    return {ours: header.index(name) for ours, name in columns.items() if name in header}
 
 
 def _tab_lines(path):

@@ -45,20 +45,16 @@ def test_names_before_those_of_tensors_are_passed_over(family, wrapper, tmp_path
     np.testing.assert_allclose(ours.predict_on_batch(rows), outputs_of(theirs, rows)["logits"], atol=1e-5)
 
 
-def test_added_tokens_behind_the_vocabulary_are_used_as_the_error_says(tmp_path):
+def test_a_model_with_added_tokens_behind_its_vocabulary_answers_as_in_transformers(tmp_path):
     transformers = pytest.importorskip("transformers")
     write_vocabulary(tmp_path / "vocab.txt", WORDS)
     tokenizer = transformers.BertTokenizer.from_pretrained(tmp_path)
     tokenizer.add_tokens(["<user>", "[E1]"])
     theirs = random_model("BertForSequenceClassification", kbi.BertConfig(len(tokenizer), **SIZES), tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=r"\[E1\]"):
-        kbi.TextClassifier.from_pretrained(tmp_path)
-    ours = kbi.TextClassifier.from_pretrained(
-        tmp_path, tokenizer=kbi.WordPieceTokenizer([*WORDS, "user", "firstentity"])
-    )
-    expected = theirs(**tokenizer("the cat<user>sat [E1] on", return_tensors="pt")).logits.detach().numpy()
-    np.testing.assert_allclose(ours.predict(["the cat user sat firstentity on"], verbose=0), expected, atol=1e-5)
+    text = "the cat<user>sat [E1] on"
+    expected = theirs(**tokenizer(text, return_tensors="pt")).logits.detach().numpy()
+    np.testing.assert_allclose(kbi.TextClassifier.from_pretrained(tmp_path).predict([text]), expected, atol=1e-5)
 
 
 def test_two_classes_of_one_name_are_found_in_the_configuration(tmp_path):

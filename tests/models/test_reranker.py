@@ -11,8 +11,8 @@ from made_tokenizers import modernbert_tokenizer
 from tiers import full_but, on, once
 
 import keras_bert_impl as kbi
+from keras_bert_impl.preprocessing import fit_inputs
 from keras_bert_impl.preprocessing.column_rows import labelled_pairs
-from keras_bert_impl.preprocessing.texts import columns_of
 
 QUERY = "the cat sat"
 TEXTS = ["a dog ran in the rain", "the cat", "on a mat . the cat sat on a mat in the rain", ""]
@@ -147,16 +147,14 @@ def test_a_converted_checkpoint_shows_the_same_scores(reranker, tmp_path):
     assert (again.score_activation, again.sequence_length) == ("linear", 20)
 
 
-def test_a_split_for_validation_divides_queries_and_not_their_pairs(reranker, monkeypatch):
-    columns = tuple([f"{name} {number}" for number in range(10)] for name in ("cat", "dog", "mat"))
-    given = {}
-    monkeypatch.setattr(kbi.TextRegressor, "fit", lambda self, x, y, **arguments: given.update(x=x, y=y, **arguments))
-    reranker.fit(columns, validation_split=0.3, sample_weight=np.arange(10))
-    (queries, _), _, weights = given["validation_data"]
-    assert sorted(set(queries)) == ["cat 7", "cat 8", "cat 9"] and weights.tolist() == [7, 7, 8, 8, 9, 9]
-    assert not set(given["x"][0]) & set(queries) and len(given["x"][0]) == 14 and len(given["y"]) == 14
-    assert given["validation_split"] == 0.0
-    assert columns_of(columns)[0] == columns[0]
+def test_a_split_for_validation_divides_queries_and_not_their_pairs(reranker):
+    words = [*QUERY.split(), *" ".join(TEXTS).split()][:10]
+    columns = (words, [f"{word} cat" for word in words], [f"{word} dog" for word in words])
+    given = fit_inputs.Training(columns, None, np.arange(10), None, 0.3, None, True)
+    found = fit_inputs.training(reranker, given, 4, None, None, None)
+    rows, judged = found.x.rows, found.validation_data[0].rows
+    assert judged.weights.tolist() == [7, 7, 8, 8, 9, 9] and judged.labels.ravel().tolist() == [1, 0] * 3
+    assert sorted(rows.weights.tolist()) == sorted([*range(7)] * 2) and len(rows.first) == 14
 
 
 def test_grades_beyond_one_are_refused_by_the_cross_entropy_alone(reranker):

@@ -3,7 +3,7 @@
 import contextlib
 import pathlib
 
-from keras_bert_impl.callbacks.step_callback import StepCallback
+from keras_bert_impl.callbacks.step_data import StepCallback
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import hardware
 

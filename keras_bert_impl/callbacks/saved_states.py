@@ -6,12 +6,20 @@ and a single one whose directory is remote, write directories `step-NNNNNNNN`, e
 goes on. Either kind can be resumed by any number of JAX processes; other backends read files.
 """
 
+import contextlib
+import errno
+import json
+import os
 import re
+import struct
+import zipfile
+import zlib
 
 import keras
+import numpy as np
 
 from keras_bert_impl import distribution
-from keras_bert_impl.callbacks import file_state, sharded_state
+from keras_bert_impl.callbacks import sharded_state
 from keras_bert_impl.callbacks.sharded_state import UNFINISHED, DamagedState
 from keras_bert_impl.console import say
 
@@ -62,7 +70,7 @@ class TrainingState:
         if distribution.is_chief():
             self.directory.mkdir(parents=True, exist_ok=True)
         if not self.is_sharded:
-            file_state.write(self.directory / f"{name}.npz", groups, arrays or {}, notes)
+            write_file(self.directory / f"{name}.npz", groups, arrays or {}, notes)
         elif step != self.last_saved:  # it may be due for two reasons
             self.finish()
             sharded_state.write(self.directory / name, groups, arrays or {}, notes)
@@ -120,7 +128,7 @@ class TrainingState:
         for path in reversed(self.paths()):
             try:
                 state = opened(path)
-                if isinstance(state, file_state.FileState):
+                if isinstance(state, FileState):
                     state.check()
                 return path
             except DamagedState as error:
@@ -151,7 +159,7 @@ def opened(path):
     """The state at a path. Raises DamagedState; ValueError or ImportError if it cannot be read here."""
     try:
         if path.suffix == ".npz":
-            return file_state.FileState(path)
+            return FileState(path)
         if keras.backend.backend() != "jax":
             raise ValueError(f"{path} was saved by several JAX processes: resume with KERAS_BACKEND=jax.")
         sharded_state.check_orbax()
@@ -208,3 +216,94 @@ def variables_of(model):
         "model": [variable for variable in model.variables if id(variable) not in left_out],
         "optimizer": model.optimizer.variables,
     }
+
+
+def write_file(path, groups, arrays, notes):
+    """Writes a file; arguments as for `sharded_state.write`. All processes must call it; one of them writes.
+
+    Raises: OSError if the disk is full; a file of the same name is not touched in that case.
+    """
+    content = {f"more/{name}": array for name, array in arrays.items()}
+    for group, variables in groups.items():
+        content |= {f"{group}/{place}": distribution.to_numpy(variable) for place, variable in enumerate(variables)}
+    if not distribution.is_chief():
+        return
+    content["notes"] = np.array(json.dumps(notes))
+    writing = path.with_name("writing.npz")
+    with writing.open("wb") as file:
+        np.savez(file, **{name: as_storable(array) for name, array in content.items()})
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(writing, path)
+
+
+class FileState:
+    """A saved state, with the methods of `ShardedState`. Arrays are read when they are asked for, one at a time.
+
+    Args:
+        path: of the file.
+
+    Raises: DamagedState; OSError if it cannot be read.
+    """
+
+    def __init__(self, path):
+        self.path = path
+        with reporting_damage(path):
+            self.file = np.load(path)
+            self.notes = json.loads(str(self.file["notes"]))
+
+    def check(self):
+        """Reads the whole file. Raises DamagedState if a checksum differs."""
+        with reporting_damage(self.path):
+            damaged = self.file.zip.testzip()
+        if damaged is not None:
+            raise DamagedState(f"{self.path}: the checksum of {damaged} differs.")
+
+    def count(self, group):
+        """The number of a group's arrays."""
+        return sum(name.startswith(f"{group}/") for name in self.file.files)
+
+    def values(self, group, variables):
+        """Yields the arrays of a group, in the order of the variables."""
+        for place in range(len(variables)):
+            yield self._read(f"{group}/{place}")
+
+    def arrays(self):
+        """The arrays that were saved beside the variables, by their names."""
+        names = [name for name in self.file.files if name.startswith("more/")]
+        return {name.removeprefix("more/"): self._read(name) for name in names}
+
+    def all_arrays(self):
+        """Every array that was saved, as "group/place" and "more/name"."""
+        return {name: self._read(name) for name in self.file.files if name != "notes"}
+
+    def _read(self, name):
+        try:
+            return self.file[name]
+        except (ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise OSError(f"{self.path} was intact when it was checked, and now it is not readable: {error}") from None
+
+
+# What zipfile and NumPy raise for damaged files; RuntimeError where a byte says that the file is encrypted.
+UNREADABLE = (ValueError, KeyError, EOFError, RuntimeError, OverflowError, zipfile.BadZipFile, zlib.error, struct.error)
+
+
+@contextlib.contextmanager
+def reporting_damage(path):
+    """Turns what NumPy raises for a damaged file into DamagedState; that a file cannot be read now is no damage."""
+    try:
+        yield
+    except DamagedState:
+        raise
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a damaged directory of the file names a place before its beginning
+            raise
+        raise DamagedState(f"{path}: {error}") from None
+    except UNREADABLE as error:
+        raise DamagedState(f"{path}: {error}") from None
+
+
+def as_storable(array):
+    """Converts bfloat16, which NumPy's files cannot hold, to float32, which represents all its values exactly."""
+    array = np.asarray(array)
+    return array.astype("float32") if array.dtype.name == "bfloat16" else array

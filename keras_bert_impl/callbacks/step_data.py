@@ -15,8 +15,39 @@ import zlib
 import keras
 import numpy as np
 
-from keras_bert_impl.callbacks.array_batches import ArrayBatches
+from keras_bert_impl.batching import drawn_seed
 from keras_bert_impl.distribution.timed_dataset import timed_dataset
+
+
+class StepCallback(keras.callbacks.Callback):
+    """Counts the steps of a training over all its epochs, also where it goes on in the middle of one.
+
+    Attributes:
+        data: of the `fit`, as `step_data.steps_of` returns it; None if they are no function of the step.
+        reason: why they are none.
+        step: how many steps are done; within a batch, how many were done before it.
+        epoch_start: how many were done before this epoch.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.data, self.reason = None, "It was not recorded."
+        self.step = self.epoch_start = 0
+
+    def set_data(self, data, reason=None):
+        self.data, self.reason = data, reason
+
+    def on_train_begin(self, logs=None):
+        self.step = 0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epoch_start = self.step if self.data is None else self.data.epoch_start
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.step = self.epoch_start + batch
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.step = self.epoch_start + batch + 1
 
 
 def steps_of(x, y=None, sample_weight=None, batch_size=None, steps_per_epoch=None, shuffle=True):
@@ -47,6 +78,41 @@ def are_arrays(tree):
     return leaves[0] is not None and all(
         leaf is None or isinstance(leaf, np.ndarray) or keras.ops.is_tensor(leaf) for leaf in leaves
     )
+
+
+class ArrayBatches(keras.utils.PyDataset):
+    """Batches of arrays in an order that depends only on seed and epoch; Keras' own cannot be repeated.
+
+    Args:
+        x, y, sample_weight: arrays (examples, ...), nested or not; y and sample_weight may be None.
+        batch_size: the last batch may be smaller.
+        shuffle: False keeps the order given.
+        seed: of the order; None draws it from Python's random module, which keras.utils.set_random_seed seeds.
+    """
+
+    def __init__(self, x, y, sample_weight, batch_size, shuffle, seed=None):
+        super().__init__()
+        parts = (x, y, sample_weight)[: 3 if sample_weight is not None else 2 if y is not None else 1]
+        self.arrays = keras.tree.map_structure(keras.ops.convert_to_numpy, parts)
+        sizes = {len(array) for array in keras.tree.flatten(self.arrays)}
+        if len(sizes) != 1:
+            raise ValueError(f"The arrays have {' and '.join(map(str, sorted(sizes)))} rows: all need the same number.")
+        (self.examples,) = sizes
+        self.batch_size, self.shuffle = batch_size, shuffle
+        self.is_seed_drawn, self.seed = seed is None, drawn_seed() if seed is None else seed
+        self.start_epoch(0)
+
+    @property
+    def num_batches(self):
+        return -(-self.examples // self.batch_size)
+
+    def start_epoch(self, epoch):
+        random = np.random.default_rng((self.seed, epoch))
+        self.order = random.permutation(self.examples) if self.shuffle else np.arange(self.examples)
+
+    def __getitem__(self, index):
+        places = self.order[index * self.batch_size : (index + 1) * self.batch_size]
+        return keras.tree.map_structure(lambda array: array[places], self.arrays)
 
 
 class PyDatasetSteps:

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl import distribution
-from keras_bert_impl.callbacks.step_callback import StepCallback
+from keras_bert_impl.callbacks.step_data import StepCallback
 
 BAD_GRADIENT = "The gradient of {} is not finite, and its update spoiled the weights."
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_bert_impl import distribution
 from keras_bert_impl.callbacks.flops import device_ceiling, training_flops
-from keras_bert_impl.callbacks.step_callback import StepCallback
+from keras_bert_impl.callbacks.step_data import StepCallback
 from keras_bert_impl.distribution import hardware
 from keras_bert_impl.optimization import rate_of_last_step
 

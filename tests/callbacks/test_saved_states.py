@@ -6,8 +6,7 @@ import pytest
 from conftest import QUICK_STEPS
 from tiers import every_backend, full_but, on
 
-from keras_bert_impl.callbacks import file_state
-from keras_bert_impl.callbacks.saved_states import TrainingState, restore, variables_of
+from keras_bert_impl.callbacks.saved_states import FileState, TrainingState, restore, variables_of
 from keras_bert_impl.callbacks.sharded_state import DamagedState, ShardedState, checksums
 from keras_bert_impl.optimization import BertAdamW
 
@@ -48,12 +47,12 @@ def test_no_byte_changes_an_array_unnoticed(tmp_path, step):
     state = TrainingState(tmp_path)
     state.save(small_model(), 1)
     (path,) = state.paths()
-    content, expected = path.read_bytes(), file_state.FileState(path).all_arrays()
+    content, expected = path.read_bytes(), FileState(path).all_arrays()
     detected = 0
     for place in range(0, len(content), step):
         path.write_bytes(content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :])
         try:
-            found = file_state.FileState(path)
+            found = FileState(path)
             found.check()
         except DamagedState:
             detected += 1

@@ -4,8 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert_impl.callbacks.array_batches import ArrayBatches
-from keras_bert_impl.callbacks.step_data import FunctionSteps, PyDatasetSteps, checksum, steps_of
+from keras_bert_impl.callbacks.step_data import ArrayBatches, FunctionSteps, PyDatasetSteps, checksum, steps_of
 
 
 class Numbered(keras.utils.PyDataset):

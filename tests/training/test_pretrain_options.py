@@ -19,7 +19,7 @@ from keras_bert_training import (
     pretraining_plan,
     pretraining_report,
 )
-from keras_bert_training.run_lock import locked
+from keras_bert_training.runs import locked
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 

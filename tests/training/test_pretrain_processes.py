@@ -12,7 +12,7 @@ import pytest
 from test_distribution import environments
 from tiers import on
 
-from keras_bert_training.run_lock import locked
+from keras_bert_training.runs import locked
 
 pytestmark = [
     on("jax"),  # an array of all processes is JAX's

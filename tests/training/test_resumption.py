@@ -17,7 +17,7 @@ from tiers import full_but, on, once, three_in_full
 
 from keras_bert_impl.callbacks import training_figures
 from keras_bert_impl.callbacks.saved_states import TrainingState
-from keras_bert_training import pretraining, pretraining_plan, pretraining_rounds
+from keras_bert_training import pretraining, pretraining_plan
 from keras_bert_training.runs import parse
 
 pytestmark = pytest.mark.usefixtures("without_reports")
@@ -256,11 +256,10 @@ class Clock:
         self.now = 0.0
         clock = types.SimpleNamespace(monotonic=lambda: self.now)
         patch.setattr(pretraining_plan, "time", clock)
-        patch.setattr(pretraining_rounds, "time", clock)
         patch.setattr(training_figures, "time", clock)
         patch.setattr(pretraining_plan, "measure_step", lambda *_: 2.0)
 
-        class Timed(pretraining_rounds.Rounds):
+        class Timed(pretraining_plan.Rounds):
             def on_train_batch_end(rounds, batch, logs=None):
                 self.now += seconds(rounds.step)
                 super().on_train_batch_end(batch, logs)

@@ -8,8 +8,7 @@ import socket
 import pytest
 from tiers import once
 
-from keras_bert_training.run_lock import locked
-from keras_bert_training.runs import check_run, open_run
+from keras_bert_training.runs import check_run, locked, open_run
 
 pytestmark = once
 

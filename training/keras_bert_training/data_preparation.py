@@ -40,8 +40,7 @@ from keras_bert_impl.console import progress, say
 from keras_bert_impl.features import MASKING_RATE, usual_predictions
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.text import corpora
-from keras_bert_impl.text.rows.beam_jobs import run_jobs_on_beam
-from keras_bert_impl.text.rows.beam_storage import open_storage, remove_storage
+from keras_bert_impl.text.rows.beam_jobs import open_storage, remove_storage, run_jobs_on_beam
 from keras_bert_impl.text.rows.language_sampling import copies_of, language_sizes, sampling_factors
 from keras_bert_impl.text.rows.local_jobs import run_jobs, worker_pool
 from keras_bert_impl.text.rows.masking import check_predictions
@@ -74,8 +73,7 @@ from keras_bert_training.preparation_report import (
     report_phrases,
     report_reading,
 )
-from keras_bert_training.run_lock import locked
-from keras_bert_training.runs import check_run, open_run, versions
+from keras_bert_training.runs import check_run, locked, open_run, versions
 from keras_bert_training.vocabularies import LEARNERS, LOWERCASED, open_vocabulary, vocabulary_in
 
 # Longest documents to try if there are too few for a split: a chapter, some pages, two pages.

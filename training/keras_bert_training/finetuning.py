@@ -38,8 +38,7 @@ from keras_bert_training.finetuning_trial import train
 from keras_bert_training.finished_run import score_new_splits
 from keras_bert_training.options.finetune import FinetuneConfig as FinetuneConfig
 from keras_bert_training.options.rules import default_of
-from keras_bert_training.run_lock import locked
-from keras_bert_training.runs import check_run, is_elsewhere, open_run
+from keras_bert_training.runs import check_run, is_elsewhere, locked, open_run
 from keras_bert_training.tasks import glue, hub_datasets
 
 DEFAULTS = {"epochs": 3, "batch_size": 32, "learning_rate": 5e-5, "sequence_length": 128}

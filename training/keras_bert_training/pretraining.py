@@ -39,11 +39,9 @@ from keras_bert_training.options.pretrain import ModelOptions, ObjectiveOptions,
 from keras_bert_training.options.pretrain import PretrainConfig as PretrainConfig
 from keras_bert_training.pretraining_data import PretrainingData
 from keras_bert_training.pretraining_model import build_pretrainer, rates_of_family, schedule_of
-from keras_bert_training.pretraining_plan import check_steps, make_plan, steps_of_update
-from keras_bert_training.pretraining_rounds import Rounds
+from keras_bert_training.pretraining_plan import Rounds, check_steps, make_plan, steps_of_update
 from keras_bert_training.remote_output import Output
-from keras_bert_training.run_lock import locked
-from keras_bert_training.runs import check_run, is_elsewhere, open_run
+from keras_bert_training.runs import check_run, is_elsewhere, locked, open_run
 
 
 def run(config):

@@ -15,10 +15,10 @@ import numpy as np
 
 from keras_bert_impl import features
 from keras_bert_impl.text.rows import numpy_arrays
-from keras_bert_impl.text.rows.numpy_parsing import features_in, padded_rows, widths_of
 from keras_bert_impl.text.rows.numpy_shuffling import OPEN_FILES, WINDOW, plan_reading, shuffled_windows
 from keras_bert_impl.text.rows.pretraining_rows import RowFormat
 from keras_bert_impl.text.rows.record_files import DamagedRecords, RecordReader, count_records
+from keras_bert_impl.text.rows.row_features import features_in, padded_rows, widths_of
 from keras_bert_impl.text.rows.serialized_rows import parse_rows
 
 # NumPy needs about a thousand rows at once to be fast, and no more, so that they stay in the processor's cache.

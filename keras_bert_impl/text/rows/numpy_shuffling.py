@@ -1,4 +1,4 @@
-"""The order of training rows, without TensorFlow; `shuffling` gives the same order in a tf.data graph.
+"""The order of training rows, without TensorFlow; `tf_data` gives the same order in a tf.data graph.
 
 files -> groups, each read file by file -> in turn, each group at its own pace -> windows -> shuffled
 """
@@ -49,7 +49,7 @@ def plan_reading(paths, num_examples, window, open_files):
 
 
 def shuffled_windows(plan, seed, epoch, stream=0, skip=0):
-    """The records of an epoch, in the order of `shuffling.shuffled_batches`.
+    """The records of an epoch, in the order of `tf_data.shuffled_batches`.
 
     Args:
         plan: a `Plan`.

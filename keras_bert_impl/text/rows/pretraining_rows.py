@@ -9,14 +9,12 @@ import dataclasses
 
 import numpy as np
 
-from keras_bert_impl.text.rows.bin_packing import assign_rows, most_sequences
 from keras_bert_impl.text.rows.masking import MaskingRule
-from keras_bert_impl.text.rows.next_sentence import chunk_documents, cut_sentences
-from keras_bert_impl.text.rows.numpy_parsing import google_features, padded_rows
+from keras_bert_impl.text.rows.next_sentence import chunk_documents, cut_sentences, order_documents, running_sentences
 from keras_bert_impl.text.rows.phrases import MARKS, with_marks_apart
 from keras_bert_impl.text.rows.ragged import Ragged, concatenated, places, take
 from keras_bert_impl.text.rows.randomness import Stream, random_bits, random_keys, uniforms
-from keras_bert_impl.text.rows.sentence_order import order_documents, running_sentences
+from keras_bert_impl.text.rows.row_features import assign_rows, google_features, most_sequences, padded_rows
 from keras_bert_impl.text.rows.serialized_rows import write_examples
 from keras_bert_impl.text.tokenizers.rows import kept_lengths
 
@@ -38,7 +36,7 @@ class RowFormat:
             al. 2019); "sentence_order": two consecutive ones, swapped in half of the rows (Lan et al. 2020);
             "full_sentences" and "doc_sentences": as many sentences as fit, across documents or not (Liu et al. 2019).
         static_masks: masked when written, in google-research/bert's format, instead of differently in every epoch.
-        packed: several pairs in a row, so that hardly any position is padding; see `bin_packing`.
+        packed: several pairs in a row, so that hardly any position is padding; see `row_features`.
         masking_unit: unit of static masks, see `masking.MaskingRule`.
         phrases: whether ids are marked as `phrases` describes.
         short_sequence_probability: share of documents cut into shorter pairs; 0.1 in Google's code.

@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import hashlib
 import heapq
+import io
 import itertools
 import json
 import os
@@ -31,7 +32,6 @@ from keras_bert_impl.text.rows.pretraining_rows import RowFormat, write_rows
 from keras_bert_impl.text.rows.ragged import Ragged
 from keras_bert_impl.text.rows.remote_files import open_file, size_of
 from keras_bert_impl.text.rows.sentence_ids import document_ids
-from keras_bert_impl.text.rows.token_files import read_token_files, write_token_file
 from keras_bert_impl.text.tokenizers import open_tokenizer
 from keras_bert_impl.text.tokenizers.opening import tokenizer_files
 
@@ -401,3 +401,35 @@ def run_files(directory):
     """The names of the files in a run's directory that its jobs read: those of the tokenizer, and the phrases."""
     has_phrases = (pathlib.Path(directory) / phrases.FILE).is_file()
     return [*tokenizer_files(directory), *([phrases.FILE] if has_phrases else [])]
+
+
+def write_token_file(path, documents_of_splits):
+    """Writes documents; the file gets its name only when it is complete.
+
+    Args:
+        path: the file.
+        documents_of_splits: dict of split to `Ragged` (documents, sentences, tokens) of ids.
+    """
+    arrays = {}
+    for split, documents in documents_of_splits.items():
+        sentences = documents.values
+        tokens = sentences.values
+        arrays[f"{split}/tokens"] = tokens.astype(np.uint16 if tokens.max(initial=0) < 2**16 else np.int32)
+        arrays[f"{split}/sentences"] = sentences.lengths.astype(np.int32)
+        arrays[f"{split}/documents"] = documents.lengths.astype(np.int32)
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    partial = pathlib.Path(f"{path}.partial")
+    partial.write_bytes(buffer.getbuffer())
+    os.replace(partial, path)
+
+
+def read_token_files(paths, split):
+    """The documents of a split in files of `write_token_file`, int32 `Ragged` (documents, sentences, tokens)."""
+    parts = {"tokens": [], "sentences": [], "documents": []}
+    for path in paths:
+        with np.load(path) as arrays:
+            for name, found in parts.items():
+                found.append(arrays[f"{split}/{name}"])
+    tokens, sentences, documents = (np.concatenate(arrays) for arrays in parts.values())
+    return Ragged(Ragged(tokens.astype(np.int32), sentences.astype(np.int64)), documents.astype(np.int64))

@@ -13,7 +13,7 @@ import tensorflow as tf
 from documentation import commands, indented_blocks
 from tiers import on
 
-from keras_bert_impl.text.rows import beam_jobs, beam_storage, shards
+from keras_bert_impl.text.rows import beam_jobs, shards
 from keras_bert_impl.text.tokenizers import WordPieceTokenizer
 from keras_bert_training import data_preparation
 from keras_bert_training.runs import parse
@@ -135,10 +135,10 @@ def test_storage_of_another_run_is_refused(tmp_path, small_jobs):
     WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]).save_pretrained(tmp_path)
     pieces, settings = data_preparation.open_pieces(config)[0], data_preparation.settings_of(config)
     storage = f"ram://{tmp_path.name}"
-    assert beam_storage.open_storage(storage, settings, pieces) == f"{storage}/prepare-data"
-    assert beam_storage.open_storage(storage, settings, pieces) == f"{storage}/prepare-data"
+    assert beam_jobs.open_storage(storage, settings, pieces) == f"{storage}/prepare-data"
+    assert beam_jobs.open_storage(storage, settings, pieces) == f"{storage}/prepare-data"
     with pytest.raises(ValueError, match="prepare-data holds the files of another run"):
-        beam_storage.open_storage(storage, dataclasses.replace(settings, seed=1), pieces)
+        beam_jobs.open_storage(storage, dataclasses.replace(settings, seed=1), pieces)
 
 
 def test_workers_that_write_elsewhere_are_reported(tmp_path, small_jobs, monkeypatch):

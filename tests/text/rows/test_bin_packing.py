@@ -5,8 +5,7 @@ from made_text import TOKENIZER, opened, tokens, write
 from tiers import on, once
 
 from keras_bert_impl.preprocessing.graphs import tensorflow_arrays
-from keras_bert_impl.text.rows.bin_packing import assign_rows, most_sequences
-from keras_bert_impl.text.rows.numpy_parsing import padded_rows
+from keras_bert_impl.text.rows.row_features import assign_rows, most_sequences, padded_rows
 
 pytestmark = on("tensorflow")
 

@@ -6,8 +6,8 @@ import tensorflow as tf
 from tiers import on
 
 from keras_bert_impl.preprocessing.graphs.rows import pack, truncate_pairs
-from keras_bert_impl.text.rows.numpy_parsing import padded_rows
 from keras_bert_impl.text.rows.pretraining_rows import lay_out, truncate_at_random
+from keras_bert_impl.text.rows.row_features import padded_rows
 from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
 
 pytestmark = on("tensorflow")

@@ -7,7 +7,7 @@ from tiers import on
 
 from keras_bert_impl.text.rows import serialized_rows, shards
 from keras_bert_impl.text.rows.ragged import Ragged
-from keras_bert_impl.text.rows.token_files import write_token_file
+from keras_bert_impl.text.rows.shards import write_token_file
 from keras_bert_impl.text.tokenizers import WordPieceTokenizer
 from keras_bert_training import data_preparation
 

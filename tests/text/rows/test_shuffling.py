@@ -104,7 +104,7 @@ COUNTS = {"few": [2, 301, 57, 0, 5, 400, 333], "tiny": [3, 1, 20], "uneven": UNE
 @pytest.mark.parametrize("open_files", full_but([128, 7], 7))
 def test_the_order_of_tf_data_is_the_same(write, counts, open_files):
     """Windows have fewer and more rows than turns, and groups fewer rows than turns."""
-    from keras_bert_impl.preprocessing.graphs.shuffling import shuffled_batches
+    from keras_bert_impl.preprocessing.graphs.tf_data import shuffled_batches
 
     paths, counts = write(COUNTS[counts])
     for window in (90, 3000):

@@ -6,8 +6,8 @@ from google_tokenization import google_ids
 from hostile_texts import STEPS, against_google, mixed_texts, revealing_vocabulary
 from tiers import full_but, once
 
-from keras_bert_impl.text.rows import word_cache
-from keras_bert_impl.text.rows.word_cache import WordCache
+from keras_bert_impl.text.rows import sentence_ids
+from keras_bert_impl.text.rows.sentence_ids import WordCache
 from keras_bert_impl.text.tokenizers import WordPieceTokenizer
 
 pytestmark = once
@@ -30,7 +30,7 @@ def test_ids_do_not_depend_on_what_is_forgotten(monkeypatch):
     texts = mixed_texts(100)
     tokenizer = WordPieceTokenizer(revealing_vocabulary(texts, True))
     expected = google_ids(texts, tokenizer)
-    monkeypatch.setattr(word_cache, "MOST_WORDS", 20)
+    monkeypatch.setattr(sentence_ids, "MOST_WORDS", 20)
     cache = WordCache(tokenizer)
     found = [ids for start in range(0, len(texts), 7) for ids in lists_of(cache(texts[start : start + 7]))]
     assert found == expected

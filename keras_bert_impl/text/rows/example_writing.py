@@ -1,1 +1,0 @@
-"""Empty; to be removed."""

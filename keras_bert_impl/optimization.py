@@ -10,6 +10,7 @@ from keras_bert_impl.distribution import adds_up_replicas, divided_as_state, lay
 from keras_bert_impl.kernels import adamw
 from keras_bert_impl.kernels.conditional import assign_if
 from keras_bert_impl.kernels.global_norm import dense, global_norm, scaled
+from keras_bert_impl.suggestions import one_of
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -257,8 +258,7 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
         moments="float32",
         **arguments,
     ):
-        if moments not in ("float32", "bfloat16"):
-            raise ValueError(f"moments is {moments!r}, expected 'float32' or 'bfloat16'.")
+        one_of("moments", moments, ("float32", "bfloat16"))
         super().__init__(
             learning_rate,
             weight_decay=weight_decay,

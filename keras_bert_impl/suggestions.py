@@ -1,4 +1,4 @@
-"""What a misspelt name was meant to be."""
+"""Names that are known, and what a misspelt one was meant to be."""
 
 import difflib
 
@@ -18,3 +18,10 @@ def did_you_mean(name, known):
     same = [MEANINGS[name]] if MEANINGS.get(name) in known else []
     close = same or difflib.get_close_matches(str(name), list(known), 1)
     return f" Did you mean {close[0]}?" if close else ""
+
+
+def one_of(name, value, known):
+    """`value`, of an argument of this name. Raises ValueError if it is none of `known`."""
+    if value not in known:
+        raise ValueError(f"{name} {value!r} is unknown; known are {', '.join(map(str, known))}.")
+    return value

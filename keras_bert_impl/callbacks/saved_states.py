@@ -295,11 +295,10 @@ def reporting_damage(path):
         yield
     except DamagedState:
         raise
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # a damaged directory of the file names a place before its beginning
+    except (OSError, *UNREADABLE) as error:
+        # A damaged directory of the file names a place before its beginning.
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
-        raise DamagedState(f"{path}: {error}") from None
-    except UNREADABLE as error:
         raise DamagedState(f"{path}: {error}") from None
 
 

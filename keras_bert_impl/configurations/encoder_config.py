@@ -213,8 +213,7 @@ class EncoderConfig:
         if not cls.may_be_causal:
             wanted["is_decoder"] = False
         for key, value in wanted.items():
-            if found.get(key, value) != value:
-                raise ValueError(f"{path}: {key} {found[key]!r} is not supported; expected {value!r}.")
+            check_setting(path, key, found.get(key, value), value)
         return cls.from_keys(path, found, HUGGINGFACE_ACTIVATIONS)
 
     def to_huggingface(self):
@@ -240,3 +239,9 @@ class EncoderConfig:
         fields |= {ours: found[theirs] for ours, theirs in cls.optional_keys if found.get(theirs) is not None}
         is_tied = found.get("tie_word_embeddings") is not False
         return cls(activation=activation, tie_word_embeddings=is_tied, **fields)
+
+
+def check_setting(path, key, value, expected):
+    """Raises ValueError unless a value in a configuration's file is the one that is expected."""
+    if value != expected:
+        raise ValueError(f"{path}: {key} {value!r} is not supported; expected {expected!r}.")

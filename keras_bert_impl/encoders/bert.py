@@ -20,6 +20,7 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.features import DIRECTIONS
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.layers import LastToken
+from keras_bert_impl.suggestions import one_of
 
 # "gelu" means the tanh approximation in Google's code and the exact function in Hugging Face's:
 # the activations of one checkpoint differ by about 1e-3 between the two.
@@ -74,8 +75,7 @@ class BertConfig(EncoderConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.direction not in DIRECTIONS:
-            raise ValueError(f"direction {self.direction!r} is unknown; known are {', '.join(DIRECTIONS)}.")
+        one_of("direction", self.direction, DIRECTIONS)
 
     @classmethod
     def from_content(cls, path, found):

@@ -16,6 +16,7 @@ from keras_bert_impl.kernels import attention
 from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers import MultiHeadSelfAttention
 from keras_bert_impl.layers.dropout import dropped_as
+from keras_bert_impl.suggestions import one_of
 
 ATTENTION_TYPES = ("block_sparse", "original_full")
 RANDOM_BLOCKS = ("seeded", "first_block")
@@ -80,9 +81,8 @@ class BigBirdConfig(EncoderConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        for name, known in (("attention_type", ATTENTION_TYPES), ("random_blocks", RANDOM_BLOCKS)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} is {getattr(self, name)!r}, expected {' or '.join(map(repr, known))}.")
+        one_of("attention_type", self.attention_type, ATTENTION_TYPES)
+        one_of("random_blocks", self.random_blocks, RANDOM_BLOCKS)
 
     def blocks_of(self, layer):
         """The `SparseBlocks` of a layer; None if all its tokens see all others, however long a row is."""

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
+from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig, check_setting
 from keras_bert_impl.configurations.family import (
     COMMON_HEAD_ROWS,
     COMMON_TASKS,
@@ -61,15 +61,13 @@ class DistanceConfig(EncoderConfig):
             )
         terms = found["pos_att_type"]
         terms = terms.lower().split("|") if isinstance(terms, str) else terms
-        if sorted(term.strip() for term in terms) != ["c2p", "p2c"]:
-            raise ValueError(f"{path}: pos_att_type {found['pos_att_type']!r} is not supported; expected p2c|c2p.")
+        check_setting(path, "pos_att_type", sorted(term.strip() for term in terms), ["c2p", "p2c"])
         width = found.get("hidden_size")
         for key, expected in (
             ("embedding_size", width),
             ("attention_head_size", width and width // found.get("num_attention_heads", 1)),
         ):
-            if found.get(key, expected) != expected:
-                raise ValueError(f"{path}: {key} {found[key]!r} is not supported; expected {expected}.")
+            check_setting(path, key, found.get(key, expected), expected)
         config = super().from_content(path, found)
         reach = found.get("max_relative_positions") or -1
         return dataclasses.replace(config, max_distance=reach if reach > 0 else config.max_length)
@@ -146,8 +144,8 @@ class DebertaV2Config(DistanceConfig):
     @classmethod
     def from_content(cls, path, found):
         convolution = found.get("conv_kernel_size") or 0
-        if convolution and found.get("conv_act", "tanh") != "gelu":
-            raise ValueError(f"{path}: conv_act {found.get('conv_act', 'tanh')!r} is not supported; expected 'gelu'.")
+        if convolution:
+            check_setting(path, "conv_act", found.get("conv_act", "tanh"), "gelu")
         return dataclasses.replace(super().from_content(path, found), convolution=convolution)
 
     def to_huggingface(self):

@@ -15,6 +15,7 @@ from keras_bert_impl.kernels import attention
 from keras_bert_impl.layers import Dropout, GlobalTokens, MultiHeadSelfAttention
 from keras_bert_impl.layers.dropout import dropped_as
 from keras_bert_impl.layers.self_attention import split_dense
+from keras_bert_impl.suggestions import one_of
 
 # Which tokens are global where the configuration leaves it to the head, as in transformers: of a text the first token,
 # of a question all before the first separator, of a choice all behind the separators between the texts. Masked words
@@ -81,9 +82,7 @@ class LongformerConfig(roberta.RobertaConfig):
             )
         # transformers writes a list even where all are equal.
         object.__setattr__(self, "attention_window", windows[0] if len(set(windows)) == 1 else windows)
-        if self.global_tokens not in (None, *GLOBAL_TOKENS):
-            known = ", ".join(GLOBAL_TOKENS)
-            raise ValueError(f"global_tokens is {self.global_tokens!r}, expected None or one of {known}.")
+        one_of("global_tokens", self.global_tokens, (None, *GLOBAL_TOKENS))
 
     @property
     def windows(self):

@@ -6,11 +6,12 @@ import typing
 import keras
 from keras import ops
 
-from keras_bert_impl.configurations.encoder_config import EncoderConfig
+from keras_bert_impl.configurations.encoder_config import EncoderConfig, check_setting
 from keras_bert_impl.configurations.family import COMMON_TASKS, SAME, TRANSPOSED, Family, dense_rows
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.layers import PredictionHead, RotaryPositions
+from keras_bert_impl.suggestions import one_of
 
 # Of the names of sizes, those of Ettin (Weller et al. 2025, table 1) and mmBERT (Marone et al. 2025, table 2) are the
 # same architecture.
@@ -121,8 +122,7 @@ class ModernBertConfig(EncoderConfig):
         if self.intermediate_size is None:
             object.__setattr__(self, "intermediate_size", 3 * self.hidden_size // 2)
         super().__post_init__()
-        if self.classifier_pooling not in ("cls", "mean"):
-            raise ValueError(f"classifier_pooling is {self.classifier_pooling!r}, expected 'cls' or 'mean'.")
+        one_of("classifier_pooling", self.classifier_pooling, ("cls", "mean"))
 
     @property
     def last_kernel_scale(self):
@@ -146,8 +146,7 @@ class ModernBertConfig(EncoderConfig):
         newer = {}
         for name, kind in (("global_theta", "full_attention"), ("local_theta", "sliding_attention")):
             rotary = (found.get("rope_parameters") or {}).get(kind) or {}
-            if rotary.get("rope_type", "default") != "default":
-                raise ValueError(f"{path}: rope_type {rotary['rope_type']!r} is not supported; expected 'default'.")
+            check_setting(path, "rope_type", rotary.get("rope_type", "default"), "default")
             if "rope_theta" in rotary:
                 newer[name] = rotary["rope_theta"]
         types = found.get("layer_types")
@@ -155,10 +154,10 @@ class ModernBertConfig(EncoderConfig):
             is_global = [layer for layer, kind in enumerate(types) if kind == "full_attention"]
             newer["global_every"] = is_global[1] if len(is_global) > 1 else max(1, len(types))
         config = dataclasses.replace(config, **newer)
-        if types and [kind != "full_attention" for kind in types] != [window is not None for window in config.windows]:
-            raise ValueError(
-                f"{path}: layer_types {types} is not supported; expected full_attention in the first layer and in "
-                "every n-th one after it."
+        if types:
+            kinds = {None: "full_attention"}
+            check_setting(
+                path, "layer_types", list(types), [kinds.get(size, "sliding_attention") for size in config.windows]
             )
         return config
 

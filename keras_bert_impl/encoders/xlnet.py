@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert_impl.configurations.encoder_config import EncoderConfig
+from keras_bert_impl.configurations.encoder_config import EncoderConfig, check_setting
 from keras_bert_impl.configurations.family import (
     COMMON_HEAD_ROWS,
     COMMON_TASKS,
@@ -99,10 +99,7 @@ class XLNetConfig(EncoderConfig):
         """As EncoderConfig. Raises: ValueError also for heads of another width than d_model / n_head."""
         config = super().from_content(path, found)
         width = config.hidden_size // config.num_heads
-        if (found.get("d_head") or width) != width:
-            raise ValueError(
-                f"{path}: d_head {found['d_head']!r} is not supported; expected d_model / n_head, {width}."
-            )
+        check_setting(path, "d_head", found.get("d_head") or width, width)
         reach = found.get("clamp_len") or -1
         return dataclasses.replace(config, max_distance=reach if reach > 0 else None)
 

@@ -4,6 +4,7 @@ import importlib.util
 
 from keras_bert_impl import features
 from keras_bert_impl.models.pretrained import check_tokenizer_fits
+from keras_bert_impl.models.task_model import checked_sequence_length
 
 ON_WINDOWS = (
     " (tensorflow-text does not exist for Windows: save the model with save_pretrained, and export the checkpoint "
@@ -40,11 +41,7 @@ def checked_text_settings(model, tokenizer, sequence_length):
         )
     check_tokenizer_fits(tokenizer, encoder)
     sequence_length = sequence_length or getattr(model, "sequence_length", encoder.config.max_length)
-    if sequence_length > encoder.config.max_length:
-        raise ValueError(
-            f"sequence_length {sequence_length} exceeds the encoder's max_length {encoder.config.max_length}."
-        )
-    return tokenizer, sequence_length
+    return tokenizer, checked_sequence_length(sequence_length, encoder.config)
 
 
 def require(format_name, extra, packages):

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_bert_impl.features import DIRECTIONS
 from keras_bert_impl.layers.configured_layer import ConfiguredLayer
+from keras_bert_impl.suggestions import one_of
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -26,10 +27,8 @@ class AttentionMask(ConfiguredLayer):
     """
 
     def __init__(self, direction="both", sees_itself=False, **kwargs):
-        if direction not in DIRECTIONS:
-            raise ValueError(f"direction {direction!r} is unknown; known are {', '.join(DIRECTIONS)}.")
         super().__init__(**kwargs)
-        self.direction, self.sees_itself = direction, bool(sees_itself)
+        self.direction, self.sees_itself = one_of("direction", direction, DIRECTIONS), bool(sees_itself)
 
     def call(self, padding_mask, sequence_ids=None):
         # LiteRT has no kernel for an index with None where batch and length are unknown.

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.layers.configured_layer import ConfiguredLayer
+from keras_bert_impl.layers.position_embedding import check_length
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -41,12 +42,7 @@ class PaddingAwarePositions(ConfiguredLayer):
         )
 
     def call(self, padding_mask, position_ids=None):
-        length = padding_mask.shape[1]
-        if length is not None and length > self.max_length:
-            raise ValueError(
-                f"A row of {length} tokens is longer than the model's max_length {self.max_length}: "
-                "truncate the rows, or build the model with a larger max_length."
-            )
+        check_length(padding_mask.shape[1], self.max_length)
         counted = ops.cumsum(padding_mask, axis=1) if position_ids is None else position_ids + 1
         rows = ops.cast(counted, "int32") * padding_mask + self.pad_id  # pad_id for padding
         vectors = ops.take(ops.convert_to_tensor(self.table), rows, axis=0)

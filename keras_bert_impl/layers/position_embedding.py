@@ -36,12 +36,7 @@ class PositionEmbedding(keras.layers.Layer):
         )
 
     def call(self, inputs, position_ids=None):
-        length = inputs.shape[1]
-        if length is not None and length > self.max_length:
-            raise ValueError(
-                f"A row of {length} tokens is longer than the model's max_length {self.max_length}: "
-                "truncate the rows, or build the model with a larger max_length."
-            )
+        check_length(inputs.shape[1], self.max_length)
         table = ops.convert_to_tensor(self.table)
         if position_ids is not None:
             return ops.cast(ops.take(table, position_ids, axis=0), self.compute_dtype)  # (batch, length, width)
@@ -58,3 +53,12 @@ class PositionEmbedding(keras.layers.Layer):
             "max_length": self.max_length,
             "initializer": keras.initializers.serialize(self.initializer),
         }
+
+
+def check_length(length, max_length):
+    """Raises ValueError if rows are known to be longer than a table of positions."""
+    if length is not None and length > max_length:
+        raise ValueError(
+            f"A row of {length} tokens is longer than the model's max_length {max_length}: truncate the rows, or build "
+            "the model with a larger max_length."
+        )

@@ -8,6 +8,7 @@ from keras_bert_impl.models.compile_arguments import AUC
 from keras_bert_impl.models.text_regressor import TextRegressor
 from keras_bert_impl.preprocessing.column_rows import RelevancePreprocessor
 from keras_bert_impl.preprocessing.texts import to_strings
+from keras_bert_impl.suggestions import one_of
 
 ACTIVATIONS = {"sigmoid": sigmoid, "linear": finite}
 
@@ -53,10 +54,8 @@ class Reranker(TextRegressor):
         score_activation="sigmoid",
         name="bert_reranker",
     ):
-        if score_activation not in ACTIVATIONS:
-            raise ValueError(f"score_activation {score_activation!r} is unknown; known are {', '.join(ACTIVATIONS)}.")
         super().__init__(encoder, tokenizer, sequence_length, dropout_rate, name=name)
-        self.score_activation = score_activation
+        self.score_activation = one_of("score_activation", score_activation, ACTIVATIONS)
 
     def usual_objective(self):
         loss = keras.losses.BinaryCrossentropy(from_logits=True)

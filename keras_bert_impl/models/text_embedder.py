@@ -13,6 +13,7 @@ from keras_bert_impl.models.task_model import check_has_four_layers
 from keras_bert_impl.models.text_columns import TextColumnsModel
 from keras_bert_impl.preprocessing.long_texts import checked_long_texts
 from keras_bert_impl.preprocessing.texts import to_strings
+from keras_bert_impl.suggestions import one_of
 
 QUERY_PROMPTS, CORPUS_PROMPTS = ("query",), ("document", "passage", "corpus")  # of `search`, the first that there is
 SIMILARITIES = ("cosine", "dot")
@@ -75,8 +76,7 @@ class TextEmbedder(TextColumnsModel):
         name="bert_text_embedder",
     ):
         pooling = checked_pooling(pooling)
-        if similarity_function not in SIMILARITIES:
-            raise ValueError(f"similarity_function {similarity_function!r} is none of {', '.join(SIMILARITIES)}.")
+        one_of("similarity_function", similarity_function, SIMILARITIES)
         if encoder.cls_is_last and {"cls", "last_four"} & set(modes_of(pooling)):
             raise ValueError(
                 f"pooling {pooling!r} takes the first token, which in a row of an {encoder.config.family} is text: "

@@ -12,6 +12,7 @@ from keras_bert_impl.preprocessing.labelled_words import rule_of_classes
 from keras_bert_impl.preprocessing.texts import is_word_lists, to_strings, to_word_lists
 from keras_bert_impl.preprocessing.windows import best_windows, windows_of
 from keras_bert_impl.preprocessing.word_rows import split_texts, split_words
+from keras_bert_impl.suggestions import one_of
 
 AGGREGATIONS = ("first", "average", "max")
 
@@ -49,8 +50,7 @@ class WordLabelsModel(ClassesModel):
             is several texts: the words of one text are `[words]`.
         Raises: ValueError for an unknown aggregation.
         """
-        if aggregation not in AGGREGATIONS:
-            raise ValueError(f"aggregation {aggregation!r} is unknown; known are {', '.join(AGGREGATIONS)}.")
+        one_of("aggregation", aggregation, AGGREGATIONS)
         if isinstance(texts, tuple) and is_word_lists(list(texts)):
             texts = list(texts)
         if is_word_lists(texts):

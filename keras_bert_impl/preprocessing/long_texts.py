@@ -14,6 +14,7 @@ from keras_bert_impl.batching import Rows
 from keras_bert_impl.preprocessing.splits_and_weights import weights_of_rows
 from keras_bert_impl.preprocessing.texts import is_texts, to_strings
 from keras_bert_impl.preprocessing.windows import windows_of
+from keras_bert_impl.suggestions import one_of
 
 LONG_TEXTS = ("cut", "head_and_tail", "windows")
 
@@ -93,9 +94,7 @@ def share_labels(rows, labels, weights):
 
 def checked_long_texts(long_texts):
     """`long_texts`. Raises ValueError if it is none of LONG_TEXTS."""
-    if long_texts not in LONG_TEXTS:
-        raise ValueError(f"long_texts {long_texts!r} is unknown; known are {', '.join(LONG_TEXTS)}.")
-    return long_texts
+    return one_of("long_texts", long_texts, LONG_TEXTS)
 
 
 def arguments_of(long_texts):

@@ -22,6 +22,7 @@ from keras_bert_impl.preprocessing.labels import (
 from keras_bert_impl.preprocessing.long_texts import rows_of_long_texts, share_labels
 from keras_bert_impl.preprocessing.other_libraries import in_memory
 from keras_bert_impl.preprocessing.texts import is_text_input, is_texts, texts_of, to_strings
+from keras_bert_impl.suggestions import one_of
 from keras_bert_impl.text.tokenizers import tokenizer_from_config, tokenizer_to_config
 from keras_bert_impl.text.tokenizers.rows import ids_from_texts, warn_of_cut
 
@@ -214,9 +215,7 @@ class TextPreprocessor(Preprocessor):
 
     def __init__(self, tokenizer, sequence_length=512, truncate="longest_first", class_names=None, multi_label=False):
         super().__init__(tokenizer, sequence_length, class_names)
-        if truncate not in TRUNCATE:
-            raise ValueError(f"truncate {truncate!r} is unknown; known are {', '.join(TRUNCATE)}.")
-        self.truncate, self.multi_label = truncate, multi_label
+        self.truncate, self.multi_label = one_of("truncate", truncate, TRUNCATE), multi_label
         self.has_windows = truncate == "windows"
 
     def unlabelled(self, x):

@@ -14,6 +14,7 @@ from keras_bert_impl.preprocessing.graphs.utf8 import readable
 from keras_bert_impl.preprocessing.graphs.wordpiece import WordPiece
 from keras_bert_impl.quiet_tensorflow import tf
 from keras_bert_impl.text.tokenizers import BytePairTokenizer, MmBertTokenizer, WordPieceTokenizer
+from keras_bert_impl.text.tokenizers.rows import room_for_text
 
 UNKNOWN = -2  # of no class
 
@@ -207,9 +208,7 @@ class Graph:
 
     def _packed(self, first, second, sequence_length, truncate="longest_first"):
         tokenizer = self.tokenizer
-        room = sequence_length - tokenizer.template.num_control(second is not None)
-        if room < 1:
-            raise ValueError(f"sequence_length {sequence_length} leaves no room for text beside the control tokens.")
+        room = room_for_text(tokenizer.template, second is not None, sequence_length)
         is_cut = first.row_lengths() + (0 if second is None else second.row_lengths()) > room
         if truncate == "head_and_tail":
             first, truncate = first if second is not None else long_texts.head_and_tail(first, room), "longest_first"

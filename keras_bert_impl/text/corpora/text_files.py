@@ -11,6 +11,7 @@ import os
 import pathlib
 from typing import NamedTuple
 
+from keras_bert_impl.suggestions import one_of
 from keras_bert_impl.text.corpora.document import Document
 from keras_bert_impl.text.corpora.numbered_lines import (
     COMPRESSIONS,
@@ -80,16 +81,11 @@ class TextCorpus:
     """
 
     def __init__(self, path, on_error="skip", text_format="auto", text_field="text", language="en"):
-        for name, value, known in (
-            ("on_error", on_error, ("skip", "raise")),
-            ("text_format", text_format, ("auto", *TEXT_FORMATS)),
-        ):
-            if value not in known:
-                raise ValueError(f'{name} is "{value}", expected one of {", ".join(known)}.')
         check_language(language)
         self.path = os.fspath(path)
-        self.on_error = on_error
-        self.text_format, self.text_field, self.language = text_format, text_field, language
+        self.on_error = one_of("on_error", on_error, ("skip", "raise"))
+        self.text_format = one_of("text_format", text_format, ("auto", *TEXT_FORMATS))
+        self.text_field, self.language = text_field, language
         self.root, self.files, self.left_out, unreadable = files_at(self.path)
         self.problems, self.formats = [], collections.Counter()
         self.may_be_empty, self.longest = False, None

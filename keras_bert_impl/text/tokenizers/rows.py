@@ -34,10 +34,7 @@ def ids_from_texts(tokenizer, first, second=None, sequence_length=512, truncate=
     Arguments and errors are those of `rows_from_texts`; the second list is None for single texts. `truncate` is a rule
     of `kept_lengths`.
     """
-    control = tokenizer.template.num_control(second is not None)
-    room = sequence_length - control
-    if room < 1:
-        raise ValueError(f"sequence_length {sequence_length} leaves no room for text beside {control} control tokens.")
+    room = room_for_text(tokenizer.template, second is not None, sequence_length)
     first_ids = tokenizer.ids_batch(first)
     if second is None:
         return [ids[:room] for ids in first_ids], None, sum(len(ids) > room for ids in first_ids)
@@ -134,3 +131,11 @@ def pack_rows(tokenizer, first, second, sequence_length, pad_to=None):
         padding_mask[row, :end] = 1
     rows = {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
     return tokenizer.template.with_cls_segments(rows, tokenizer.cls_id, np.where)
+
+
+def room_for_text(template, is_pair, sequence_length):
+    """The tokens of text that a row holds. Raises ValueError if there are none."""
+    control = template.num_control(is_pair)
+    if sequence_length <= control:
+        raise ValueError(f"sequence_length {sequence_length} leaves no room for text beside {control} control tokens.")
+    return sequence_length - control

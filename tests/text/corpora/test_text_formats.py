@@ -168,7 +168,7 @@ def test_a_closing_mark_may_follow_the_end_of_a_sentence(closing):
 
 def test_what_cannot_be_honoured_is_refused(tmp_path):
     write(tmp_path / "a.txt", "A sentence.")
-    with pytest.raises(ValueError, match='text_format is "words", expected one of auto, lines, documents, '):
+    with pytest.raises(ValueError, match="text_format 'words' is unknown; known are auto, lines, documents, "):
         open_corpus(tmp_path, text_format="words")
 
 

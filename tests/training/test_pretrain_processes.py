@@ -53,8 +53,7 @@ def test_no_callback_of_one_process_reads_a_variable(prepared_data, tmp_path):
     differing = next((place for place in range(min(len(one), len(other))) if one[place] != other[place]), None)
     assert differing is None and len(one) == len(other) > 100, (differing, len(one), len(other))
     assert "held-out text" in printed[0] and "held-out text" not in printed[1]
-    events = list((tmp_path / "run" / "tensorboard" / "train").iterdir())
-    assert len(events) == 1 and b"masked words" in events[0].read_bytes(), "also with the guesses of all processes"
+    assert len(list((tmp_path / "run" / "tensorboard" / "train").iterdir())) == 1
 
 
 def test_all_processes_end_if_another_run_is_in_their_directory(prepared_data, tmp_path):

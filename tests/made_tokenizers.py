@@ -182,3 +182,11 @@ def tokenizer_of_transformers(tokenizer):
     vocabulary = list(zip(tokenizer.vocabulary, scores, strict=True))
     kind = getattr(transformers, tokenizer.published_class)
     return kind(vocab=vocabulary, _spm_precompiled_charsmap=character_map(tokenizer.model))
+
+
+SENTENCE_PIECE = {
+    "albert": albert_tokenizer,
+    "xlm_roberta": xlm_roberta_tokenizer,
+    "xlnet": xlnet_tokenizer,
+    "bigbird": bigbird_tokenizer,
+}

@@ -119,3 +119,18 @@ def masked_words(model, rows, positions):
     is_here = (positions[..., None] == np.arange(rows["token_ids"].shape[1])) & is_real[..., None]
     is_hidden = np.repeat(is_here.any(axis=1)[:, None], rows["token_ids"].shape[1], axis=1)
     return outputs_of(model, rows, perm_mask=is_hidden, target_mapping=is_here.astype("float32"))["logits"]
+
+
+def check_sequences_of_a_packed_row(alone, packed, rows):
+    """Asserts that two Pretrainers of equal weights give the same for the first tokens of two rows, and for these in
+    one row."""
+    first, second = ({name: array[row : row + 1, :n] for name, array in rows.items()} for row, n in ((0, 4), (1, 5)))
+    row = {name: np.concatenate([first[name], second[name]], axis=1) for name in first}
+    row["position_ids"] = np.array([[0, 1, 2, 3, 0, 1, 2, 3, 4]], "int32")
+    row["sequence_ids"] = np.array([[1] * 4 + [2] * 5], "int32")
+    row["mask_positions"] = np.array([[2, 7]], "int32")
+    found = packed.predict_on_batch(row)["masked_lm_logits"]
+    for rows, position, place in ((first, 2, 0), (second, 3, 1)):
+        rows["mask_positions"] = np.array([[position]], "int32")
+        expected = alone.predict_on_batch(rows)["masked_lm_logits"]
+        np.testing.assert_allclose(found[:, place : place + 1], expected, atol=1e-5)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from conftest import QUICK_STEPS
 from families import CONFIGS
+from reference_models import check_sequences_of_a_packed_row
 
 import keras_bert_impl as kbi
 from keras_bert_impl.layers import PermutedRows
@@ -165,17 +166,7 @@ def test_sequences_of_a_packed_row_are_rows_of_their_own():
     for weight, same in zip(weights, [w for w in alone.weights if "seed" not in w.path], strict=True):
         values = random.normal(size=weight.shape, scale=0.3)
         weight.assign(values), same.assign(values)
-    rows = rows_of((9, 9))
-    first, second = ({name: array[row : row + 1, :n] for name, array in rows.items()} for row, n in ((0, 4), (1, 5)))
-    row = {name: np.concatenate([first[name], second[name]], axis=1) for name in first}
-    row["position_ids"] = np.array([[0, 1, 2, 3, 0, 1, 2, 3, 4]], "int32")
-    row["sequence_ids"] = np.array([[1] * 4 + [2] * 5], "int32")
-    row["mask_positions"] = np.array([[2, 7]], "int32")
-    found = packed.predict_on_batch(row)["masked_lm_logits"]
-    for rows, position, place in ((first, 2, 0), (second, 3, 1)):
-        rows["mask_positions"] = np.array([[position]], "int32")
-        expected = alone.predict_on_batch(rows)["masked_lm_logits"]
-        np.testing.assert_allclose(found[:, place : place + 1], expected, atol=1e-5)
+    check_sequences_of_a_packed_row(alone, packed, rows_of((9, 9)))
 
 
 def test_it_learns_and_is_saved_with_its_options(tmp_path):

@@ -5,12 +5,10 @@ import json
 import pytest
 from hostile_texts import HOSTILE_TEXTS
 from made_tokenizers import (
+    SENTENCE_PIECE,
     SENTENCES,
     albert_tokenizer,
-    bigbird_tokenizer,
     tokenizer_of_transformers,
-    xlm_roberta_tokenizer,
-    xlnet_tokenizer,
 )
 from tiers import once
 from transformers import AutoTokenizer
@@ -20,17 +18,11 @@ from keras_bert_impl.text.tokenizers import open_tokenizer
 pytestmark = once
 
 TEXTS = [*(text for text in HOSTILE_TEXTS if len(text) < 1000), *SENTENCES, "a   b", " ``quoted''  text "]
-MADE = {
-    "albert": albert_tokenizer,
-    "xlm_roberta": xlm_roberta_tokenizer,
-    "xlnet": xlnet_tokenizer,
-    "bigbird": bigbird_tokenizer,
-}
 
 
-@pytest.fixture(params=MADE, scope="module")
+@pytest.fixture(params=SENTENCE_PIECE, scope="module")
 def tokenizer(request):
-    return MADE[request.param]()
+    return SENTENCE_PIECE[request.param]()
 
 
 def changed(path, change):

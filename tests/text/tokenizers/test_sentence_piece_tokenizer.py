@@ -7,6 +7,7 @@ import pytest
 import sentencepiece
 from hostile_texts import HOSTILE_TEXTS
 from made_tokenizers import (
+    SENTENCE_PIECE,
     SENTENCES,
     albert_tokenizer,
     bigbird_tokenizer,
@@ -36,17 +37,11 @@ TEXTS = [
     " ``quoted''  text ",
     "(a-b) £5.",
 ]
-MADE = {
-    "albert": albert_tokenizer,
-    "xlm_roberta": xlm_roberta_tokenizer,
-    "xlnet": xlnet_tokenizer,
-    "bigbird": bigbird_tokenizer,
-}
 
 
-@pytest.fixture(params=MADE, scope="module")
+@pytest.fixture(params=SENTENCE_PIECE, scope="module")
 def tokenizer(request):
-    return MADE[request.param]()
+    return SENTENCE_PIECE[request.param]()
 
 
 def comparable(text):

@@ -97,8 +97,10 @@ class Rows:
 
 
 def of_width(array, width, padding):
-    """The array with its rows cut or padded to `width`."""
+    """The array with its rows cut to `width`, or padded if they hold a value for each token, not several."""
     more = max(0, width - array.shape[1])
+    if array.ndim > 2:
+        return array[:, :width]
     return np.pad(array, ((0, 0), (0, more)), constant_values=padding)[:, :width]
 
 

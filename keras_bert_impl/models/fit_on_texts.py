@@ -21,10 +21,10 @@ class FitOnTexts(EpochLossModel):
     Texts are a list or array of strings, or a column of pandas, polars, PyArrow or Hugging Face `datasets`; sentence
     pairs are a tuple of two such columns, `(questions, contexts)`, or a list with a 2-tuple for each pair. A
     `tf.data.Dataset` or PyTorch `DataLoader` yields batches of them: texts, (texts, labels) or (texts, labels,
-    weights), or dicts with the columns "text", "text_pair" and "label"; such a batch is padded to the next of a few
-    lengths, `batching.padded_length`, or to `sequence_length` where all batches must have the same shape. Anything else
-    is passed to Keras. The model has the attributes `tokenizer` and `sequence_length`: longer texts are cut, and a
-    warning gives their number.
+    weights), or dicts with the columns "text", "text_pair" and "label", or those of `preprocessor`; such a batch is
+    padded to the next of a few lengths, `batching.padded_length`, or to `sequence_length` where all batches must have
+    the same shape. Anything else is passed to Keras. The model has the attributes `tokenizer` and `sequence_length`:
+    longer texts are cut, and a warning gives their number.
 
     Labels and sample weights are arrays, lists, tuples or columns. On every backend, their number, shape and range are
     checked: for those in memory before training, for a dataset of texts batch by batch; those of a dataset of ids are

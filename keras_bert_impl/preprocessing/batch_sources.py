@@ -121,14 +121,19 @@ def arranged(batch, preprocessor, with_labels):
         with_labels: whether the caller needs labels.
 
     Raises: ValueError if the names of classes stand where `predict` expects texts, or if the columns of a dict have
-        other names than the preprocessor's.
+        neither the preprocessor's names nor "text", "text_pair" and "label".
     """
-    names, class_names = preprocessor.names_of_columns, preprocessor.class_names
+    class_names = preprocessor.class_names
+
+    def parts(columns):
+        names = preprocessor.names_of_columns
+        return parts_of_columns(columns, *(names if {*preprocessor.columns} <= {*columns} else ()))
+
     if isinstance(batch, collections.abc.Mapping):
-        texts, labels = parts_of_columns(batch, *names)
+        texts, labels = parts(batch)
         batch = (texts,) if labels is None else (texts, labels)
     elif isinstance(batch, tuple) and isinstance(batch[0], collections.abc.Mapping):
-        batch = (parts_of_columns(batch[0], *names)[0], *batch[1:])
+        batch = (parts(batch[0])[0], *batch[1:])
     if class_names and is_text_pair(batch):
         if with_labels:
             return batch[0], np.array(numbers_of_names(batch[1], class_names)).view(Positions)

@@ -265,7 +265,8 @@ def _received(model, preprocessor, x, labels=None, *weights):
 
 def _received_validation(model, preprocessor, data):
     """`validation_data`, (x, y) or (x, y, sample_weight), as `_received`, or what yields batches; None stays."""
-    is_alone = preprocessor.takes(data) and preprocessor.makes_labels(data)
+    is_list_of_lists = isinstance(data, list) and data and isinstance(data[0], list)  # [x, y]
+    is_alone = not is_list_of_lists and preprocessor.takes(data) and preprocessor.makes_labels(data)
     if isinstance(data, (list, tuple)) and data and not is_texts(data) and not is_alone:
         return _received(model, preprocessor, *data)[: len(data)]
     return None if data is None else _received(model, preprocessor, data)[0]

@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_bert_impl.batching import LengthBatches
 from keras_bert_impl.preprocessing.preprocessors import Preprocessor, TextPreprocessor, first_of, is_of_tensorflow
+from keras_bert_impl.preprocessing.texts import is_texts, to_strings
 from keras_bert_impl.text.rows import numpy_arrays
 from keras_bert_impl.text.rows.masking import MaskingRule
 from keras_bert_impl.text.tokenizers import tokenizer_to_config
@@ -84,12 +85,14 @@ class MaskedLMPreprocessor(TextPreprocessor):
         return {**self.masking.get_config(), **super().get_config()}
 
     def makes_labels(self, x):
-        return True
+        return is_texts(x)
 
     def rows(self, x, y=None, sample_weight=None, check=None):
         """The Rows of texts, not yet masked."""
         if check is not None and (y is not None or sample_weight is not None):
             raise ValueError("The labels of texts are the words that are masked: leave y and sample_weight out.")
+        if check is not None and not is_texts(x):
+            to_strings(x)  # which raises: the second column could be the names of classes
         return super().rows(x)
 
     def to_train(self, rows, batch_size, shuffle, seed, multiple):

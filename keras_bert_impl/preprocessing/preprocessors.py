@@ -189,7 +189,9 @@ class Preprocessor:
 
     def named(self, sizes, y, sample_weight):
         """Labels and weights as arrays, with the numbers of the classes that are named."""
-        if y is not None and not isinstance(y, dict):
+        if isinstance(y, dict):
+            y = {name: np.asarray(part) for name, part in y.items()}
+        elif y is not None:
             named = rows_of_zeros_and_ones if self.multi_label else numbers_of_names
             y = np.asarray(named(y, self.class_names) if self.class_names else y)
             if y.dtype.kind in "OSU":

@@ -88,4 +88,4 @@ def evaluate_outputs(model, outputs, labels, weights, batch_size, verbose, retur
     judged = judge.evaluate(outputs, labels, batch_size, verbose, weights, callbacks=callbacks, return_dict=return_dict)
     if return_dict:
         return {**judged, **others}
-    return [*keras.tree.flatten(judged), *others.values()] if others else judged
+    return [*keras.tree.flatten(judged), *(others[name] for name in sorted(others))] if others else judged

@@ -85,7 +85,7 @@ class MaskedLMPreprocessor(TextPreprocessor):
         return {**self.masking.get_config(), **super().get_config()}
 
     def makes_labels(self, x):
-        return is_texts(x)
+        return True
 
     def rows(self, x, y=None, sample_weight=None, check=None):
         """The Rows of texts, not yet masked."""

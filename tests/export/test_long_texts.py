@@ -47,7 +47,7 @@ def check(served, model):
 
 
 def model_arguments(model):
-    return {name: getattr(model, name) for name in ("multi_label", "normalize") if hasattr(model, name)}
+    return {name: getattr(model, name) for name in ("multi_label", "normalize") if name in model.head_arguments}
 
 
 @on("tensorflow")

@@ -67,3 +67,14 @@ def assert_equal(model, other):
         np.testing.assert_array_equal(keras.ops.convert_to_numpy(weight), array, err_msg=weight.path)
     assert model.history.history == other.history.history
     assert model.history.epoch == other.history.epoch
+
+
+def as_new(model, weights):
+    """A compiled model as it was when it was new."""
+    model.set_weights(weights)
+    model.optimizer.iterations.assign(0)
+    return model
+
+
+def loss_of(model, *data, **arguments):
+    return np.ravel(model.evaluate(*data, verbose=0, **arguments))[0]

@@ -16,14 +16,11 @@ FOUND = "found text, label"
 FINETUNE = "finetune --data rows --model bert --output out --epochs 1"
 TABLES = FINETUNE.replace("rows", "tables")
 CASES = {
-    "prepare-data --input nothing --output out": "No text file at nothing: give a file, a folder",
     "prepare-data --output out --config nothing": "nothing is neither a file nor a recipe of the package; its",
     f"{TABLES} --label_column class": f"no column 'class', {FOUND}",
     f'{FINETUNE} --class_weights {{"c":2}}': "'c', which is not one of the classes a, b",
-    "fill-mask --model nothing --text [MASK]": "nothing is neither a directory nor a published name",
     "fill-mask --model classes --text [MASK]": "which is for classify or embed, not for fill_mask",
     "predict --model classes --input tables/train.csv --text_column body": f"no column 'body', {FOUND}",
-    "compare-exports --exports classes": "classes holds no export",
 }
 
 

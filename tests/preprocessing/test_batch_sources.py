@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS, WORDS, revealing_config
+from made_fits import as_new, loss_of
 from tiers import full_but
 
 import keras_bert_impl as kbi
@@ -42,15 +43,7 @@ def compiled():
 
 @pytest.fixture
 def classifier(compiled):
-    """The compiled model as it was when it was new."""
-    model, weights = compiled
-    model.set_weights(weights)
-    model.optimizer.iterations.assign(0)
-    return model
-
-
-def loss_of(model, *data, **arguments):
-    return np.ravel(model.evaluate(*data, verbose=0, **arguments))[0]
+    return as_new(*compiled)
 
 
 def loader(examples, **arguments):

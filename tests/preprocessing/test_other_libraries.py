@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS, WORDS
+from made_fits import as_new, loss_of
 
 import keras_bert_impl as kbi
 from keras_bert_impl.preprocessing.other_libraries import in_memory, received
@@ -84,15 +85,7 @@ def compiled():
 
 @pytest.fixture
 def classifier(compiled):
-    """The compiled model as it was when it was new."""
-    model, weights = compiled
-    model.set_weights(weights)
-    model.optimizer.iterations.assign(0)
-    return model
-
-
-def loss_of(model, *data, **arguments):
-    return np.ravel(model.evaluate(*data, verbose=0, **arguments))[0]
+    return as_new(*compiled)
 
 
 @pytest.mark.parametrize("make", COLUMNS.values(), ids=COLUMNS)

@@ -236,30 +236,25 @@ def test_preprocessors_are_copied_and_described(small_tokenizer):
             assert other.get_config() == preprocessor.get_config()
 
 
+NAMES = {"num_classes": 2, "class_names": ["no", "yes"]}
+
+
 @pytest.mark.parametrize(
-    ("build", "x", "y"),
+    ("kind", "options", "x", "y"),
     [
-        (
-            lambda *parts: kbi.TextClassifier(parts[0], 2, *parts[1:], class_names=["no", "yes"]),
-            TEXTS,
-            ["no", "yes"] * 2,
-        ),
-        (lambda *parts: kbi.TextClassifier(parts[0], 2, *parts[1:], long_texts="head_and_tail"), TEXTS, [0, 1, 1, 0]),
-        (lambda *parts: kbi.TextClassifier(parts[0], 2, *parts[1:], long_texts="windows"), TEXTS, [0, 1, 1, 0]),
-        (
-            lambda *parts: kbi.TextClassifier(parts[0], 2, *parts[1:], class_names="no yes".split(), multi_label=True),
-            TEXTS,
-            [["no"], [], ["yes", "no"], ["yes"]],
-        ),
-        (lambda *parts: kbi.TextRegressor(*parts), PAIRS, [0.5, 1.0, 2.0, 3.0]),
-        (lambda *parts: kbi.TokenClassifier(parts[0], 3, *parts[1:], class_names=["O", "B", "I"]), WORDS, TAGS),
-        (lambda *parts: kbi.QuestionAnswerer(*parts), (["the cat", "a"], [CONTEXT] * 2), [ANSWER, None]),
-        (lambda *parts: kbi.MultipleChoice(*parts), (["a", "the"], [["cat", "cat ran"], ["red", "rain"]]), [0, 1]),
+        ("TextClassifier", NAMES, TEXTS, ["no", "yes"] * 2),
+        ("TextClassifier", {"num_classes": 2, "long_texts": "head_and_tail"}, TEXTS, [0, 1, 1, 0]),
+        ("TextClassifier", {"num_classes": 2, "long_texts": "windows"}, TEXTS, [0, 1, 1, 0]),
+        ("TextClassifier", {**NAMES, "multi_label": True}, TEXTS, [["no"], [], ["yes", "no"], ["yes"]]),
+        ("TextRegressor", {}, PAIRS, [0.5, 1.0, 2.0, 3.0]),
+        ("TokenClassifier", {"num_classes": 3, "class_names": ["O", "B", "I"]}, WORDS, TAGS),
+        ("QuestionAnswerer", {}, (["the cat", "a"], [CONTEXT] * 2), [ANSWER, None]),
+        ("MultipleChoice", {}, (["a", "the"], [["cat", "cat ran"], ["red", "rain"]]), [0, 1]),
     ],
-    ids=["classes", "head and tail", "windows", "sets of classes", "numbers of pairs", "words", "questions", "choices"],
 )
-def test_the_preprocessor_of_a_model_makes_what_fit_trains_on(build, x, y, small_config, small_tokenizer):
-    model = build(kbi.BertEncoder(small_config), small_tokenizer, 11)
+def test_the_preprocessor_of_a_model_makes_what_fit_trains_on(kind, options, x, y, small_config, small_tokenizer):
+    encoder = kbi.BertEncoder(small_config)
+    model = getattr(kbi, kind)(encoder, tokenizer=small_tokenizer, sequence_length=11, **options)
     rows = rows_of(model, model.make_preprocessor(), x, y, None)
     inputs, labels = model.preprocessor(x, y)[:2]
     assert_equal(inputs, model.make_preprocessor().packed(rows, 11)[0])

@@ -81,11 +81,7 @@ def test_added_tokens_are_refused(name, tokenizer, tmp_path):
 
 # The settings of added tokens, and what texts hold of them and beside them.
 ADDED = {"xy": {"single_word": True}, "<|i|>": {"lstrip": True, "normalized": False}, "Zürich": {}, "中文": {}, "é": {}}
-PARTS = (
-    "xy xycat <|i|> <|I|> Zürich zurich ZÜRICH 中文 中 [E1] [e1] /E1] é e\u0301 e the . \u00a0 \u2028 [SEP \t".split(
-        " "
-    )
-)
+PARTS = "xy xycat <|i|> <|I|> Zürich zurich ZÜRICH 中文 中 [E1] [e1] /E1] é e\u0301 e the . \u00a0 \u2028 [SEP \t"
 
 
 @pytest.mark.parametrize("form", ["tokenizer.json", "tokenizer_config.json", "added_tokens.json"])
@@ -110,7 +106,7 @@ def test_added_tokens_behind_a_vocabulary_of_words_have_the_ids_of_transformers(
     assert open_tokenizer(tmp_path / "saved") == tokenizer
     write_portable_file(tokenizer, tmp_path / "portable.json", 64)
     portable, chance = Pipeline.from_file(str(tmp_path / "portable.json")), random.Random(5)
-    for text in ("".join(chance.choices([*PARTS, " "], k=6)) for _ in range(500)):
+    for text in ("".join(chance.choices([*PARTS.split(" "), " "], k=6)) for _ in range(500)):
         found, expected = tokenizer.encode(text), theirs(text, return_offsets_mapping=True)
         assert found.ids == portable.encode(text).ids == expected["input_ids"], text
         assert found.offsets == expected["offset_mapping"], text

@@ -155,6 +155,8 @@ def featurize(config, task, examples, class_names, model):
         if count:
             say_once(f"  {split}: {count:,} of {len(part.first):,} rows are rows of train, too", config.data)
     if config.class_weights is not None:
+        if not class_names:
+            raise ValueError("--class_weights is for tasks with classes: leave it out.")
         train = rows["train"]
         if config.class_weights == "balanced":
             labels = train.of_texts(train.labels)

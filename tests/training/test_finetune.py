@@ -237,7 +237,7 @@ def test_balanced_classes_are_counted_by_texts_and_not_by_windows(checkpoint, tm
 @pytest.mark.parametrize(("task", "write"), [("mrpc", write_mrpc), ("sts-b", write_stsb)])
 def test_weights_of_what_is_no_class_are_refused(task, write, checkpoint, tmp_path):
     write(tmp_path / "data")
-    with pytest.raises(ValueError, match="'similar', which is not one of the classes|for tasks with classes"):
+    with pytest.raises(ValueError, match=r"'similar', which is not one of the classes|for tasks with classes"):
         finetuning.run(config_of(checkpoint, tmp_path, task, class_weights={"similar": 2.0}))
     assert not (tmp_path / "run").exists()
 

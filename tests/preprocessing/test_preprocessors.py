@@ -117,7 +117,9 @@ def test_several_classes_of_a_text_are_0_and_1_in_a_graph_as_of_lists(small_toke
     data = dataset(["a"] * 3, tf.ragged.constant(sets))
     assert_equal(next(iter(data.batch(3).map(preprocessor))), expected)
     assert_equal(stacked(data.map(preprocessor).as_numpy_iterator()), expected)
-    assert_equal(next(iter(dataset(["a"] * 3, expected[1]).batch(3).map(preprocessor))), expected)
+    for names in ("abc", "210"):
+        dense = TextPreprocessor(small_tokenizer, 8, class_names=list(names), multi_label=True)
+        assert_equal(next(iter(dataset(["a"] * 3, expected[1]).batch(3).map(dense))), expected)
 
 
 @on("tensorflow")

@@ -93,7 +93,7 @@ class Graph:
         with tf.init_scope():  # they outlive the graph of a `Dataset.map`
             self.tokenizer, self.pieces_of, self.num_cut = tokenizer, graph_of(tokenizer, offsets), Counter()
             self.by_number, self.table = by_number, None
-            self.num_classes = len(class_names) if multi_label else None
+            self.num_classes = len(class_names) if multi_label and class_names else None
             if class_names:
                 names = tf.lookup.KeyValueTensorInitializer(class_names, tf.range(len(class_names)))
                 self.table = tf.lookup.StaticHashTable(names, UNKNOWN)
@@ -107,9 +107,11 @@ class Graph:
                     "a tuple with the first: ((first, second),)."
                 )
             return y
+        if self.num_classes and y.dtype != tf.string and not isinstance(y, tf.RaggedTensor):
+            return y  # rows of 0 and 1
         found = tf.ragged.map_flat_values(self._number, y)
-        if not self.num_classes or (y.dtype != tf.string and not isinstance(y, tf.RaggedTensor)):
-            return found  # with multi_label rows of 0 and 1
+        if not self.num_classes:
+            return found
         found = found.to_tensor(NO_LABEL[0]) if isinstance(found, tf.RaggedTensor) else found
         of_each = tf.one_hot(found, self.num_classes, True, False, dtype=tf.bool)  # (batch, labels, classes)
         return tf.cast(tf.reduce_any(of_each, axis=1), tf.int32)

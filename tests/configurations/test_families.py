@@ -79,7 +79,7 @@ REFUSED = [
     ("BigBird", {"is_decoder": True}, "is_decoder"),
     ("DebertaV2", {"relative_attention": False}, "relative_attention False is not supported"),
     ("DebertaV2", {"conv_kernel_size": 3}, "conv_act 'tanh' is not supported"),
-    ("DebertaV2", {"pos_att_type": "c2p"}, "pos_att_type 'c2p' is not supported"),
+    ("DebertaV2", {"pos_att_type": "c2p"}, "pos_att_type ['c2p'] is not supported"),
     ("DebertaV2", {"embedding_size": 9}, "embedding_size 9 is not supported"),
     ("DebertaV2", {"max_relative_positions": 4}, "max_distance 4 and"),
     ("DebertaV2", {"position_buckets": 7}, "num_buckets 7, "),
@@ -91,7 +91,7 @@ REFUSED = [
     ("ModernBert", {"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "rope_type 'yarn'"),
     ("ModernBert", {"embedding_dropout": 0.1}, "embedding_dropout and mlp_dropout differ"),
     ("ModernBert", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_scaling"),
-    ("ModernBert", {"classifier_pooling": "max"}, "classifier_pooling is 'max'"),
+    ("ModernBert", {"classifier_pooling": "max"}, "classifier_pooling 'max'"),
     ("XLNet", {"attn_type": "uni"}, "attn_type 'uni' is not supported"),
     ("XLNet", {"d_head": 3}, "d_head 3 is not supported"),
 ]

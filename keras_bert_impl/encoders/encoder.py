@@ -12,6 +12,9 @@ from keras_bert_impl.encoders.parts import Parts
 from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers import Dense, MaskedLMHead
 
+# Arguments of every family's constructor that are attributes as they were given.
+PLAIN_OPTIONS = ("packed", "return_hidden_states", "return_attention", "rematerialize", "name", "trainable")
+
 
 class Encoder(AdaptedModel):
     """Base class of encoders: functional models whose constructors connect their layers and then call this one.
@@ -108,11 +111,10 @@ class Encoder(AdaptedModel):
         return {**outputs, "mean_pooled": ops.sum(outputs["sequence_output"] * weights, axis=1) / count}
 
     def get_config(self):
-        plain = ("packed", "return_hidden_states", "return_attention", "rematerialize", "name", "trainable")
         return {
             "config": self.config.to_dict(),
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-            **{name: getattr(self, name) for name in plain},
+            **{name: getattr(self, name) for name in PLAIN_OPTIONS},
             **layer_records(self),
         }
 
@@ -228,8 +230,7 @@ class FamilyEncoder(Encoder):
 
     def connected_for(self, task):
         """Another encoder of the same layers, connected for a task; for families that take `task` and `layers_of`."""
-        names = ("packed", "return_hidden_states", "return_attention", "rematerialize", "name", "trainable")
-        options = {name: getattr(self, name) for name in names}
+        options = {name: getattr(self, name) for name in PLAIN_OPTIONS}
         return type(self)(self.config, task=task, layers_of=self, dtype=self.dtype_policy, **options)
 
     def hidden_states(self):

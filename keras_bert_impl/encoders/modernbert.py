@@ -155,10 +155,8 @@ class ModernBertConfig(EncoderConfig):
             newer["global_every"] = is_global[1] if len(is_global) > 1 else max(1, len(types))
         config = dataclasses.replace(config, **newer)
         if types:
-            kinds = {None: "full_attention"}
-            check_setting(
-                path, "layer_types", list(types), [kinds.get(size, "sliding_attention") for size in config.windows]
-            )
+            kinds = ["full_attention" if size is None else "sliding_attention" for size in config.windows]
+            check_setting(path, "layer_types", list(types), kinds)
         return config
 
 

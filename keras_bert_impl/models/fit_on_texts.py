@@ -134,13 +134,12 @@ class FitOnTexts(EpochLossModel):
         wrong."""
         if isinstance(labels, dict):
             return labels, weights
-        loss, rule, names = getattr(self, "loss", None), self.label_rule(sizes), getattr(self, "class_names", None)
+        loss, rule = getattr(self, "loss", None), self.label_rule(sizes)
         if labels is None:
             if rule is not None:
                 raise ValueError(fit_inputs.WITHOUT_LABELS)
             return labels, weights
-        is_of_sets = getattr(self, "multi_label", False)
-        labels = rows_of_zeros_and_ones(labels, names) if is_of_sets else labels
+        labels = rows_of_zeros_and_ones(labels, self.class_names) if self.multi_label else labels
         if rule is not None and rule.limit is not None and not self.takes_class_numbers(loss):
             if rule.names and len(labels) and (is_texts(labels) or (is_of_keras(loss) and np.ndim(labels) == 1)):
                 raise ValueError(
@@ -149,7 +148,7 @@ class FitOnTexts(EpochLossModel):
                 )
             rule = None
         labels, weights = checked_labels(labels, weights, rule, sizes, ignored_labels(loss))
-        if is_of_sets and weights is not None and weights.ndim > 1:
+        if self.multi_label and weights is not None and weights.ndim > 1:
             # Keras takes the mean over the classes before it multiplies by the weights.
             raise ValueError(f"sample_weight has shape {weights.shape}, expected one for each text, ({len(labels)},).")
         return labels, weights

@@ -264,20 +264,26 @@ def _received(model, preprocessor, x, labels=None, *weights):
 
 
 def _received_validation(model, preprocessor, data):
-    """`validation_data`, (x, y) or (x, y, sample_weight), as `_received`, or what yields batches; None stays."""
+    """`validation_data` as `_received`: a tuple (x,), (x, y) or (x, y, sample_weight), or what yields batches; None
+    stays."""
+    if data is None:
+        return None
+
+    def is_alone(x):
+        return preprocessor.takes(x) and preprocessor.makes_labels(x)
+
     is_list_of_lists = isinstance(data, list) and data and isinstance(data[0], list)  # [x, y]
-    is_alone = not is_list_of_lists and preprocessor.takes(data) and preprocessor.makes_labels(data)
-    if isinstance(data, (list, tuple)) and data and not is_texts(data) and not is_alone:
+    are_parts = isinstance(data, (list, tuple)) and data and not is_texts(data)
+    if are_parts and (is_list_of_lists or not is_alone(data)):
         return _received(model, preprocessor, *data)[: len(data)]
-    return None if data is None else _received(model, preprocessor, data)[0]
+    x = _received(model, preprocessor, data)[0]
+    return (x,) if is_alone(x) else x
 
 
 def _validation(model, preprocessor, data, batch_size, steps):
     """`validation_data` with its texts converted to what Keras takes."""
     if data is None:
         return None
-    if preprocessor.takes(data) and preprocessor.makes_labels(data):
-        data = (data,)
     if is_texts(data):
         raise ValueError(WITHOUT_LABELS)
     if isinstance(data, (list, tuple)):

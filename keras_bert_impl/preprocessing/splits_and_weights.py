@@ -51,16 +51,15 @@ def weights_by_number(class_weight, model):
     if class_weight is None:
         return None
     output = model.outputs[0].shape
-    class_names = getattr(model, "class_names", None)
-    several = len(output) > 2 or getattr(model, "multi_label", False) or getattr(model, "own_losses", None)
-    if several or (class_names is None and output[-1] == 1):
+    several = len(output) > 2 or model.multi_label or model.own_losses
+    if several or (model.class_names is None and output[-1] == 1):
         raise ValueError(
             f"class_weight is for rows of one class each, but those of a {type(model).__name__} have several, or none: "
             "give sample_weight."
         )
     if class_weight == "balanced":
         return class_weight
-    return weights_of_names(class_weight, class_names or [str(number) for number in range(output[-1] or 0)])
+    return weights_of_names(class_weight, model.class_names or [str(number) for number in range(output[-1] or 0)])
 
 
 def weights_of_names(class_weight, names):

@@ -91,15 +91,25 @@ ALL = (
     classification("sst-2", splits_of("sentence"), {"0": "negative", "1": "positive"}),
     classification("mrpc", MRPC_SPLITS, {"0": "not_equivalent", "1": "equivalent"}, "f1", read_labelled=read_mrpc),
     glue_task(
-        *(TextRegression, "sts-b", splits_of("sentence1", "sentence2", "score"), "spearman"), lowest=0.0, highest=5.0
+        TextRegression,
+        "sts-b",
+        splits_of("sentence1", "sentence2", "score"),
+        "spearman",
+        lowest=0.0,
+        highest=5.0,
     ),
     # The official training file holds a few rows with columns missing; every published figure leaves them out.
     classification(
-        *("qqp", splits_of("question1", "question2", "is_duplicate"), {"0": "not_duplicate", "1": "duplicate"}, "f1"),
+        "qqp",
+        splits_of("question1", "question2", "is_duplicate"),
+        {"0": "not_duplicate", "1": "duplicate"},
+        "f1",
         bad_rows="skip",
     ),
     classification(
-        *("mnli", MNLI_SPLITS, MNLI_CLASSES),
+        "mnli",
+        MNLI_SPLITS,
+        MNLI_CLASSES,
         dev=MNLI_DEV,
         test=(*MNLI_TEST, "diagnostic"),
         submissions={"test_matched": "MNLI-m.tsv", "test_mismatched": "MNLI-mm.tsv", "diagnostic": "AX.tsv"},

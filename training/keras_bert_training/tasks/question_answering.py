@@ -160,7 +160,9 @@ def _task(name, train, dev, **more):
 TASKS = {
     "squad1.1": _task("squad1.1", "train-v1.1.json", "dev-v1.1.json", paper=PAPER_1_1),
     "squad2.0": _task(
-        *("squad2.0", "train-v2.0.json", "dev-v2.0.json"),
+        "squad2.0",
+        "train-v2.0.json",
+        "dev-v2.0.json",
         main_metric="best_f1",
         paper=PAPER_2_0,
         defaults={"sequence_length": 384, "epochs": 2, "batch_size": 48},

@@ -1,6 +1,6 @@
 # The targets; they need make and Python 3.11 or later, and install everything into .venv.
 #   make quickstart [CORPUS=path/to/text] [BACKEND=tensorflow|jax|torch] [MINUTES=of pre-training]
-#   make test         ruff, then the tests that a change needs on the three backends: nine minutes on two cores
+#   make test         ruff, then the tests that a change needs on the three backends: eight minutes on two cores
 #   make test-all     all tests on the three backends: an hour and a half on two cores, 16 GB of memory
 #   make lint
 #   make docs         the documentation as a site, build/site/index.html; runs the notebooks that have changed

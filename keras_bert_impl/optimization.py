@@ -197,15 +197,16 @@ class ClipsToGlobalNorm:
         def update():
             means = [(gradient + before) / steps for gradient, before in zip(gradients, sums, strict=True)]
             means = self._clip_gradients(means)
-            self._apply_weight_decay(variables)
             self._backend_update_step(means, variables, self.learning_rate)
-            self._backend_reset_gradient_accumulators()
+            for held in sums:
+                self.assign(held, ops.zeros(held.shape, held.dtype))
             # Keras averages the weights after each micro-step, also those that change nothing.
             if self.use_ema:
                 self._update_model_variables_moving_average(self._trainable_variables)
 
         def accumulate():
-            self._backend_increment_gradient_accumulators(gradients, sums)
+            for gradient, held in zip(gradients, sums, strict=True):
+                self.assign_add(held, gradient)
 
         # The first of an optimizer's variables counts its steps, also those that `iterations` leaves out here.
         is_last = ops.equal((self.variables[0] + 1) % steps, 0)

@@ -34,8 +34,6 @@ USED = (
     (optimizer, "_clip_gradients _apply_weight_decay _use_weight_decay _backend_update_step"),
     (optimizer, "_get_variable_index _trainable_variables"),
     (lambda: optimizer(gradient_accumulation_steps=2), "_backend_apply_gradients _accumulated_gradients"),
-    (lambda: optimizer(gradient_accumulation_steps=2), "_backend_increment_gradient_accumulators"),
-    (lambda: optimizer(gradient_accumulation_steps=2), "_backend_reset_gradient_accumulators"),
     (lambda: optimizer(use_ema=True), "_model_variables_moving_average _update_model_variables_moving_average"),
     (lambda: built(keras.layers.Dense(3)), "_flatten_layers _get_call_context"),
     (lambda: keras.layers.Dropout(0.1), "seed_generator"),

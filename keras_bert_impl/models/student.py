@@ -22,8 +22,6 @@ def student_config(teacher, family="distilbert", num_layers=None, **changes):
         changes: further fields to replace.
     """
     num_layers = max(1, teacher.num_layers // 2) if num_layers is None else num_layers
-    if num_layers > teacher.num_layers:
-        raise ValueError(f"A student of {num_layers} layers is deeper than its teacher of {teacher.num_layers}.")
     known = {field.name for field in dataclasses.fields(STUDENT_CONFIGS[family])}
     shape = {name: value for name, value in teacher.to_dict().items() if name in known}
     return STUDENT_CONFIGS[family](**{**shape, "num_layers": num_layers, **changes})

@@ -70,7 +70,7 @@ def reduced(written, target, format_name, precision, model):
 # OpenVINO stores bfloat16 as float16; whether it computes in bfloat16 depends on the processor.
 CASES = {
     "torch": [
-        ("onnx", "float16", 0.7),
+        pytest.param("onnx", "float16", 0.7, marks=pytest.mark.full),
         ("onnx", "int8_weights", 0.6),
         ("onnx", "int8", 0.6),
         ("openvino", "float16", 0.6),

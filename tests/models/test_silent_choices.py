@@ -5,7 +5,6 @@ import pytest
 from tiers import on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.models.student import student_config
 
 TEXTS = ["the cat sat", "a dog ran"]
 
@@ -51,7 +50,6 @@ CASES = {
         "top_k is -1",
     ),
     "blocks that are not there": (lambda encoder, _: encoder.freeze_layers(3), "encoder has 2"),
-    "a student deeper than its teacher": (lambda encoder, _: student_config(encoder.config, num_layers=4), "deeper"),
     "validation without labels": (
         lambda encoder, tokenizer: classifier(encoder, tokenizer).fit(TEXTS, [0, 1], validation_data=(TEXTS,)),
         "The texts have no labels",

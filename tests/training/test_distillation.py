@@ -50,6 +50,7 @@ def config_of(prepared, teacher, output, **options):
     )
 
 
+@pytest.mark.full
 def test_an_interrupted_distillation_ends_as_an_uninterrupted_one(prepared, teacher, tmp_path, monkeypatch):
     """The student has dropout, whose random numbers continue too, and a projection that is not part of it."""
     options = {"hidden_state_weight": 1.0, "hidden_size": 9, "from_scratch": True, "num_heads": 3}

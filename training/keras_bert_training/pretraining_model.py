@@ -84,17 +84,14 @@ def rates_of_family(model):
 
 def pretrainer_of(model, objective, seed, data, encoder):
     """The model with the objective of the encoder's family, of ModelOptions and ObjectiveOptions."""
-    family = type(encoder.config)
-    if family is ElectraConfig and model.objective == "span_boundary":
-        raise ValueError("An ELECTRA learns to find replaced tokens: leave objective span_boundary out.")
-    if family is ElectraConfig or model.objective == "replaced_tokens":
-        check_has_generator(encoder)
-        return ElectraPretrainer(encoder, data.tokenizer, model.generator_size)
     if model.objective == "span_boundary":
         check_spans(data)
         if not any(path.startswith("span_boundary_head/") for path, *_ in family_of(encoder.config).head_rows):
             raise ValueError(f"The objective span_boundary is for BERT, not for {encoder.config.family}: leave it out.")
         return Pretrainer(encoder, next_sentence=False, span_boundary=True)
+    if isinstance(encoder.config, ElectraConfig) or model.objective == "replaced_tokens":
+        check_has_generator(encoder)
+        return ElectraPretrainer(encoder, data.tokenizer, model.generator_size)
     return Pretrainer(
         encoder,
         next_sentence=learns_pairs(objective, encoder.config, data),

@@ -111,7 +111,8 @@ def test_ids_of_the_kernel_hide_what_the_mask_hides():
     assert jax_forms.numbers_of_sequences(case).tolist() == [[[2, 2, 3, -4, 1, -6]]]
 
 
-@pytest.mark.parametrize("rematerialize", full_but([False, True], True))
+@pytest.mark.full
+@pytest.mark.parametrize("rematerialize", [False, True])
 def test_an_encoder_with_the_kernel_gives_the_same_outputs_and_gradients(rematerialize):
     config = BertConfig(53, hidden_size=128, num_layers=2, num_heads=2, intermediate_size=21, max_length=11,
                         hidden_dropout_rate=0.0, attention_dropout_rate=0.0)  # fmt: skip

@@ -28,8 +28,9 @@ class QuestionAnswerer(TaskModel):
     5e-5 and the mean of the two cross-entropies.
 
     `fit((questions, contexts), answers)` takes contexts of any length. An answer is (text, position of its first
-    character in the context), a dict as in SQuAD, {"text": [...], "answer_start": [...]}, or None if the context holds
-    none. `answer` answers in words. Both divide a long context into windows, each of which is a row.
+    character in the context), the text alone if the context has it once, a dict as in SQuAD, {"text": [...],
+    "answer_start": [...]}, or None if the context holds none. `answer` answers in words. Both divide a long context
+    into windows, each of which is a row.
 
     Labels of rows of ids, and of texts that fit into one row each, may also be (batch, 2), int: the positions of the
     answer's first and last token; twice that of [CLS] for no answer, which is 0 in all families but XLNet.

@@ -238,6 +238,13 @@ def _checked_answer(row, answer, context):
         others = list(zip(texts, starts, strict=False))[1:]
     if answer is None or (isinstance(answer, str | list | tuple) and not answer):
         return []
+    if isinstance(answer, str):
+        if context.count(answer) != 1:
+            raise ValueError(
+                f"answers[{row}] is {answer[:60]!r}, which the context has {context.count(answer)} times: give the "
+                "position of its first character, too, as (text, position)."
+            )
+        answer = answer, context.index(answer)
     text, start = answer[0], int(answer[1])  # which pandas makes a float where one of a column is missing
     found = context[start : start + len(text)]
     if start < 0 or found != text:

@@ -86,7 +86,7 @@ def test_the_threshold_decides_and_the_other_candidates_follow(model):
 
 def test_every_form_of_an_answer_means_the_same():
     text, start = ANSWERS[0]
-    forms = [(text, float(start)), [text, start], {"text": text, "answer_start": start}]
+    forms = [(text, float(start)), text, {"text": text, "answer_start": start}]
     forms.append({"text": [text, "ran"], "answer_start": [start, 43]})
     nothing = [None, "", (), [], {"text": [], "answer_start": []}, {"text": "", "answer_start": 0}]
     found = questions_of(["q"] * 10, [CONTEXT] * 10, [*forms, *nothing])
@@ -98,6 +98,7 @@ def test_every_form_of_an_answer_means_the_same():
     [
         ([("red", 3), None], r"answers\[0\] is 'red' at character 3, where the context has ' ca'"),
         ([("red", -48), None], r"answers\[0\] is 'red' at character -48"),
+        (["a", "the"], r"answers\[0\] is 'a', which the context has \d+ times"),
     ],
 )
 def test_answers_that_do_not_stand_in_their_context_are_refused_with_the_row(model, answers, message):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from conftest import WORDS, revealing_config
-from documentation import commands, indented_blocks, python_blocks
+from documentation import ROOT, commands, indented_blocks, python_blocks
 from made_tasks import SENTENCES, write_lines, write_mrpc
 from tiers import on
 
@@ -15,6 +15,7 @@ import keras_bert_impl as kbi
 from keras_bert_training.cli import main
 
 PAGE = "docs/serving.md"
+SCRIPT = "benchmarks/compare_exports.py"
 
 
 @pytest.fixture
@@ -32,18 +33,19 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.full
 @on("torch")  # once is enough; torch writes two of the formats
-def test_the_commands_of_the_page_run_and_so_do_their_examples(folder, capfd):
+def test_the_commands_of_the_page_run_and_so_do_their_examples(folder):
     for package in ("tensorflow_text", "onnxruntime", "openvino", "nncf", "ai_edge_litert"):
         pytest.importorskip(package)
-    quick = {"compare-exports": ["--rounds=1", "--seconds=0.1"]}
     found = [command for block in indented_blocks(PAGE) for command in commands(block, "keras-bert")]
     for name, *options in found:
-        main([name, *options, *quick.get(name, [])])
+        main([name, *options])
     exec(compile("\n".join(python_blocks(PAGE)), PAGE, "exec"), {})
     assert json.loads(pathlib.Path("served/litert_from_python/config.json").read_text())["export"]["figures"]
     exports = sorted(path.parent for path in pathlib.Path("served").glob("*/example.py"))
     assert len(exports) == 7
     for directory in exports:
         subprocess.run([sys.executable, "-I", directory / "example.py"], check=True)
-    table = capfd.readouterr().out
+    (options,) = [found for block in indented_blocks(PAGE) for found in commands(block, f"python {SCRIPT}")]
+    command = [sys.executable, ROOT / SCRIPT, *options, "--rounds=1", "--seconds=0.1"]
+    table = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert all(f"served/{name} " in table for name in ("openvino", "bfloat16", "int8"))

@@ -44,7 +44,6 @@ COMMANDS = {
     "evaluate": Command("EvaluateConfig", "scores predictions as the official scripts do", positional=("task",)),
     "convert": Command("ConvertConfig", "converts a checkpoint to another format", positional=("source", "target")),
     "export": Command("ExportConfig", "writes a SavedModel that takes strings, or ONNX, OpenVINO or LiteRT"),
-    "compare-exports": Command("CompareConfig", "prints size, speed and score of exports side by side"),
     "serve": Command("ServeConfig", "serves models over REST and gRPC", environment={"KERAS_BACKEND": "tensorflow"}),
     "plan-tpu": Command("PlanConfig", "asks the TPU compiler what a recipe needs on TPUs", environment=WITHOUT_CHIPS),
 }

@@ -77,6 +77,7 @@ class Row:
         name: unique in its study.
         pretrain, finetune, prepare: options that differ from the recipe's; the vocabulary is the same in all rows.
         join: pre-training options of a second encoder whose vectors are joined to those of the first; None for none.
+        bilstm_units: units of each direction of an LSTM between encoder and head; 0 for none.
         features: options of a task that labels words, to train it on frozen features; None fine-tunes. Other tasks are
             left out.
         relative_steps: the steps of its run, relative to those of the other rows.
@@ -90,6 +91,7 @@ class Row:
     finetune: dict = dataclasses.field(default_factory=dict)
     prepare: dict = dataclasses.field(default_factory=dict)
     join: dict | None = None
+    bilstm_units: int = 0
     features: dict | None = None
     relative_steps: float = 1.0
     share_of_steps: float | None = None
@@ -180,8 +182,10 @@ class Ablation:
     def finetune_config(self, row, column, task, data, seed):
         """The FinetuneConfig of a row for a task and a seed."""
         options = self.recipe["finetune"] | row.finetune
-        if row.join is not None:
-            options["join"] = self.encoder(row, row.join, seed)
+        if row.join is not None or row.bilstm_units:
+            join = None if row.join is None else self.encoder(row, row.join, seed)
+            stack = {"join": join, "bilstm_units": row.bilstm_units}
+            task, options["task_options"] = str(HERE / "stacked.py"), {"task": task, "data": data, **stack}
         if row.features is not None:
             options["task_options"] = row.features
         output = str(self.directory / "finetune" / folder_name(row.name) / column / f"seed_{seed}")

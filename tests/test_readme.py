@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 from conftest import WORDS
 from documentation import ROOT, commands, example_with_output, indented_blocks, python_blocks, shape_of_line
-from made_tasks import SENTENCES, write_lines, write_mrpc
+from made_tasks import SENTENCES, write_lines
 from tiers import every_backend
 
 import keras_bert_impl as kbi
@@ -220,14 +220,6 @@ def test_the_commands_of_prediction_run(finished_run, shell, clone):
     assert [len(row["candidates"]) for row in ranked] == [2, 2, 2]
     assert [[len(guesses) for guesses in row["masks"]] for row in words] == [[5], [5, 5]]
     assert [len(row["vector"]) for row in vectors] == [12, 12, 12]
-
-
-def test_a_test_file_that_comes_later_is_predicted_as_the_page_shows(finished_run, shell, clone, tmp_path):
-    write_mrpc(tmp_path, count=9)
-    (tmp_path / "test.tsv").rename(clone / "glue/MRPC/test.tsv")
-    printed = map(shape_of_line, shell(finished_run).splitlines())
-    assert shape_of_line(block_with("of a file that is new")) in set(printed)
-    assert len((clone / "runs/mrpc/MRPC.tsv").read_text().splitlines()) == 10
 
 
 @pytest.mark.full

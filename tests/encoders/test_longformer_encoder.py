@@ -15,7 +15,6 @@ from tiers import every_backend, full_but, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks.flops import training_flops
-from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.export.checks import check_model
 
@@ -236,15 +235,6 @@ def test_packed_rows_with_global_tokens_are_refused(open_config):
     packed = kbi.LongformerEncoder(open_config, packed=True)
     with pytest.raises(ValueError, match="global_tokens 'first': packed rows have no global tokens"):
         kbi.TextClassifier(packed, 2)
-
-
-def test_a_stacked_encoder_does_not_lose_global_tokens(open_config):
-    def stacked(**options):
-        return StackedEncoder([kbi.LongformerEncoder(open_config, **options)], bilstm_units=3)
-
-    with pytest.raises(ValueError, match="build its encoders with task='text'"):
-        kbi.TextClassifier(stacked(), 2)
-    assert kbi.TextClassifier(stacked(task="text"), 2)
 
 
 def test_the_attention_of_a_head_s_encoder_is_that_of_one_built_to_return_it(open_config):

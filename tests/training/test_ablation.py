@@ -40,7 +40,7 @@ RECIPE = {
 LEFT = {"direction": "left_to_right"}
 ROWS = [
     {"name": "joined", "pretrain": LEFT, "join": {"direction": "right_to_left"}, "paper": {"SQuAD": 77.8}},
-    {"name": "left, BiLSTM", "pretrain": LEFT, "finetune": {"bilstm_units": 3}},
+    {"name": "left, BiLSTM", "pretrain": LEFT, "bilstm_units": 3},
     {"name": "left, features", "pretrain": LEFT, "features": {"features": "last", "units": 3}},
     {"name": "half", "share_of_steps": 0.5, "prepare": {"pairs": "doc_sentences"}},
 ]
@@ -101,7 +101,7 @@ def test_an_interrupted_study_goes_on_and_its_runs_start_from_one_another(tmp_pa
         place = tmp_path / "run" / "finetune" / "joined" / "ner" / f"seed_{seed}" / "run.json"
         tuned = json.loads(place.read_text())["configuration"]
         assert pathlib.Path(tuned["model"]).parts[-3:] == ("direction=left_to_right", start, "encoder")
-        assert pathlib.Path(tuned["join"]).parts[-3:] == ("direction=right_to_left", start, "encoder")
+        assert pathlib.Path(tuned["task_options"]["join"]).parts[-3:] == ("direction=right_to_left", start, "encoder")
     assert [row["pretraining"]["steps"] for row in table["rows"]] == [4, 4, 4, 2]
     first, second = table["rows"][0]["pretraining"]["perplexities"]
     assert first != second

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -376,28 +375,6 @@ def test_fit_on_natural_data_trains_the_model_of_finetune(checkpoint, tmp_path, 
         if weight.path not in NOT_LEARNT:
             np.testing.assert_allclose(weight, wanted, atol=1e-4, err_msg=weight.path)  # a hundredth of a step
     assert max(np.abs(a - b).max() for a, b in zip(model.get_weights(), start.get_weights(), strict=True)) > 5e-3
-
-
-@pytest.mark.parametrize(("task", "file"), [("mrpc", "test.tsv"), ("squad2.0", "test.json")])
-def test_a_test_file_that_is_added_to_a_finished_run_is_predicted_as_if_it_had_been_there(
-    checkpoint, tmp_path, task, file
-):
-    WRITERS[task][0](tmp_path / "data")
-    if task == "squad2.0":
-        shutil.copy(tmp_path / "data" / "dev-v2.0.json", tmp_path / "data" / file)
-    whole = finetuning.run(config_of(checkpoint, tmp_path, task, epochs=1, output="whole"))
-    (tmp_path / "data" / file).rename(tmp_path / file)
-    config = config_of(checkpoint, tmp_path, task, epochs=1)
-    before = finetuning.run(config)
-    (tmp_path / file).rename(tmp_path / "data" / file)
-    after = finetuning.run(config)
-    assert "test" not in before["predicted"] and "test" in after["predicted"]
-    assert after["splits"].get("test") == whole["splits"].get("test")
-    assert after["splits"]["dev"] == before["splits"]["dev"]
-    suffix = "" if "test" in whole["splits"] else "_test"  # the run calls the split that it reports just "predictions"
-    (expected,) = (tmp_path / "whole").glob(f"predictions{suffix}.*")
-    (found,) = (tmp_path / "run").glob("predictions_test.*")
-    assert found.read_text() == expected.read_text()
 
 
 def test_an_interrupted_run_is_not_resumed_with_other_files(checkpoint, tmp_path, monkeypatch):

@@ -35,7 +35,6 @@ from keras_bert_impl.json_files import write_json
 from keras_bert_training.finetuning_report import write_finetuning
 from keras_bert_training.finetuning_task import check_files, file_sums, find_task, read_splits
 from keras_bert_training.finetuning_trial import train
-from keras_bert_training.finished_run import score_new_splits
 from keras_bert_training.options.finetune import FinetuneConfig as FinetuneConfig
 from keras_bert_training.options.rules import default_of
 from keras_bert_training.runs import check_run, is_elsewhere, locked, open_run
@@ -58,7 +57,6 @@ def run_task(config):
         usual = {**DEFAULTS, **task.defaults}
         chosen = {name: value for name, value in usual.items() if getattr(config, name) is None}
         config = dataclasses.replace(config, **chosen)
-        check_stack(config)
         for size in config.search_batch_sizes if config.search else [config.batch_size]:
             distribution.check_batch_size(size)
         directory = check_run(config.output, config)
@@ -66,7 +64,7 @@ def run_task(config):
             if distribution.from_chief(is_elsewhere(directory, config.data)):
                 check_files(directory, file_sums(task, ("train", *task.dev, *task.test), data), config.data)
             say(f"  {directory} holds the finished run.")
-            return score_new_splits(config, task, data, directory)
+            return json.loads((directory / "metrics.json").read_text())
         with locked(directory):
             examples = read_splits(task, config, data)
             files = file_sums(task, examples, data)
@@ -77,15 +75,6 @@ def run_task(config):
             if len(trials) == 1:
                 return train(config, task, examples, directory, files)
             return run_trials(config, task, examples, trials, directory, files)
-
-
-def check_stack(config):
-    """Raises ValueError for options that do not work with a stack of encoders, or with an LSTM on top."""
-    if config.join is None and not config.bilstm_units:
-        return
-    for name, usual in (("frozen_layers", 0), ("layer_decay", 1.0), ("lora_rank", 0)):
-        if getattr(config, name) != usual:
-            raise ValueError(f"{name} does not work together with join or bilstm_units: leave {name} out.")
 
 
 SEARCHED = ("search_learning_rates", "search_batch_sizes", "search_epochs")

@@ -9,7 +9,6 @@ from keras_bert_impl.checkpoints.model_card import deviation_of_share
 from keras_bert_impl.checkpoints.publishing import origin_of
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import is_chief
-from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.json_files import write_json
 from keras_bert_training import report
 from keras_bert_training.tasks import hub_datasets
@@ -21,13 +20,13 @@ def write_report(config, task, examples, rows, batches, model, class_names, hist
     Returns the figures of the first test split with labels, or else of the first dev split, with those of all splits
     in "splits".
     """
-    save_model(model, directory / "model")
+    model.save_pretrained(directory / "model")
     outputs = {split: predict_rows(model, batches[split]) for split in examples if split != "train"}
     if hasattr(task, "tuned_on_dev"):
         dev = task.dev[0]
         task = task.tuned_on_dev(examples[dev], rows[dev], outputs[dev])
         task.pass_on(model)
-        save_model(model, directory / "model")
+        model.save_pretrained(directory / "model")
     labelled = [split for split in outputs if examples[split].labels is not None]
     splits = {split: task.score(examples[split], rows[split], outputs[split], class_names) for split in labelled}
     reported = next((split for split in task.test if split in labelled), task.dev[0])
@@ -44,7 +43,6 @@ def write_report(config, task, examples, rows, batches, model, class_names, hist
         "main_metric": task.main_metric,
         "split": reported,
         "splits": splits,
-        "predicted": list(outputs),
         "training_rows": len(rows["train"]),
         "padding_share": float(batches["train"].padding_share()),
         "seconds_per_epoch": [round(row["seconds"], 2) for row in history],
@@ -106,16 +104,6 @@ def class_of(name, figures):
     """The class that a figure of `tasks.scores.classification_scores` is of; "" for one of all classes, or of entities
     or answers."""
     return figures["class_names"][1] if name == "f1" and "class_names" in figures else ""
-
-
-def save_model(model, directory):
-    """Saves the model as a Hugging Face checkpoint; one over a StackedEncoder as model.keras with the vocabulary."""
-    if not isinstance(model.encoder, StackedEncoder):
-        model.save_pretrained(directory)
-    elif is_chief():
-        directory.mkdir(parents=True, exist_ok=True)
-        model.save(directory / "model.keras")
-        model.tokenizer.save_pretrained(directory, model.sequence_length)
 
 
 def write_outputs(task, examples, rows, outputs, reported, class_names, directory):

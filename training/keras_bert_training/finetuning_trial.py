@@ -11,10 +11,8 @@ from keras_bert_impl import checkpoints, distribution
 from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.callbacks import BestWeights, ExactResume, SaveOnSignal, StopOnBadLoss
 from keras_bert_impl.callbacks.steps_left import lines_of_progress
-from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.console import say, say_once, verbosity
 from keras_bert_impl.encoders import build_encoder
-from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers, merge_lora
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
@@ -86,11 +84,7 @@ def build_task_model(config, task, class_names, checkpoint):
     policy = keras.dtype_policies.get(config.precision)
     encoder = build_encoder(shape, dtype=policy, **getattr(task, "encoder_options", {}))
     length = min(config.sequence_length, shape.max_length)
-    whole = encoder
-    if config.join is not None or config.bilstm_units:
-        others = [] if config.join is None else [joined_encoder(config, encoder, policy)]
-        whole = StackedEncoder([encoder, *others], config.bilstm_units)
-    model = task.build(whole, checkpoint.tokenizer, class_names, length)
+    model = task.build(encoder, checkpoint.tokenizer, class_names, length)
     if not config.from_scratch:
         # The head is always new: if the checkpoint has one, it was trained for another task.
         of_encoder = {weight.path.split("/")[0] for weight in encoder.weights}
@@ -116,24 +110,6 @@ def build_task_model(config, task, class_names, checkpoint):
 def with_dropout(shape, rate):
     """An encoder's configuration with this rate of dropout."""
     return dataclasses.replace(shape, hidden_dropout_rate=rate, attention_dropout_rate=rate)
-
-
-def joined_encoder(config, first, policy):
-    """The encoder of the checkpoint `join`, with weights whose paths begin with "joined"."""
-    checkpoint = checkpoints.open_checkpoint(config.join)
-    if checkpoint.config.vocabulary_size != first.config.vocabulary_size:
-        raise ValueError(
-            f"{config.join} has a vocabulary of {checkpoint.config.vocabulary_size} words, {config.model} one of "
-            f"{first.config.vocabulary_size}: join encoders that were trained on the same prepared data."
-        )
-    with keras.name_scope("joined"):
-        shape = with_dropout(checkpoint.config, config.dropout_rate)
-        encoder = build_encoder(shape, dtype=policy, name="joined_encoder")
-    if not config.from_scratch:
-        stored = build_filled(lambda: build_encoder(checkpoint.config, dtype=policy), checkpoint)
-        for weight, value in zip(encoder.weights, stored.weights, strict=True):
-            distribution.assign_whole(weight, distribution.to_numpy(value).copy())
-    return encoder
 
 
 def featurize(config, task, examples, class_names, model):

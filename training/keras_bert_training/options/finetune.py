@@ -41,9 +41,6 @@ class FinetuneConfig:
         frozen_layers: number of lower blocks that are frozen, together with the embeddings; 0 freezes nothing.
         layer_decay: each block's learning rate as a share of that of the block above it.
         lora_rank: rank of the low-rank updates (LoRA) that are learned in place of the blocks' kernels; 0 for none.
-        join: checkpoint directory of a second encoder, whose vectors are joined to those of the first, for example one
-            that reads from right to left beside one that reads from left to right, as ELMo does.
-        bilstm_units: units of each direction of an LSTM between encoder and head (section 5.1); 0 for none.
         class_weights: weight of each class in the loss, by its name, or balanced.
         patience: stop after this many epochs without a better dev figure.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
@@ -69,7 +66,6 @@ class FinetuneConfig:
         ),
         "several trials": ("seeds", "search", "search_learning_rates", "search_batch_sizes", "search_epochs"),
         "which weights learn": ("frozen_layers", "layer_decay", "lora_rank"),
-        "on top of the encoder": ("join", "bilstm_units"),
         "speed and memory": ("precision", "jit_compile"),
         "devices": ("distribution", "devices", "model_devices"),
     }
@@ -98,8 +94,6 @@ class FinetuneConfig:
     frozen_layers: int = 0
     layer_decay: float = 1.0
     lora_rank: int = 0
-    join: str | None = None
-    bilstm_units: int = 0
     class_weights: dict[str, float] | typing.Literal["balanced"] | None = None
     patience: int | None = None
     precision: typing.Literal["float32", "mixed_bfloat16"] = "float32"

@@ -25,7 +25,6 @@ A task is any object with these parts; `keras-bert finetune` calls nothing else.
 | `tuned_on_dev(examples, rows, outputs)`       | the task with what is chosen on dev after training, before the    |
 |                                               | splits are scored and written; optional                           |
 | `pass_on(model)`                              | gives the model what was chosen on dev; with `tuned_on_dev`       |
-| `taken_from(model)`                           | the task with what `pass_on` gave the model; with `tuned_on_dev`  |
 | `score(examples, rows, outputs, class_names)` | a dict of figures, higher is better for the main one              |
 | `write_predictions(directory, suffix,         | writes files for people to read                                   |
 | examples, rows, outputs, class_names)`        |                                                                   |

@@ -79,10 +79,6 @@ class QuestionAnswering(Task):
         """Gives the model the threshold by which `answer` leaves questions unanswered; None answers every question."""
         model.null_threshold = self.null_threshold
 
-    def taken_from(self, model):
-        """The task with the threshold that a trained model has."""
-        return dataclasses.replace(self, null_threshold=model.null_threshold)
-
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
         """Writes predictions.json, nbest.json and for SQuAD 2.0 null_odds.json, as the official scripts read them, and
         wrong_answers.jsonl for people, if the answers are known.

@@ -1,14 +1,20 @@
 import dataclasses
+import sys
 
+import documentation
 import keras
 import numpy as np
 import pytest
 from conftest import without
+from families import SIZES
 from keras import ops
-from tiers import full_but
+from tiers import full_but, on
 
-from keras_bert_impl import BertEncoder, TextClassifier, TokenClassifier
-from keras_bert_impl.encoders.stacked import StackedEncoder
+from keras_bert_impl import BertEncoder, LongformerConfig, LongformerEncoder, TextClassifier, TokenClassifier
+
+sys.path.append(str(documentation.ROOT / "studies"))
+
+from stacked import StackedEncoder
 
 
 def two_encoders(config):
@@ -84,3 +90,13 @@ def test_a_pooler_that_an_lstm_replaces_is_not_among_the_weights(small_config):
     paths = [weight.path for weight in TextClassifier(StackedEncoder([encoder], bilstm_units=2), 3).weights]
     assert not [path for path in paths if "pooler" in path]
     assert len(paths) == len(set(paths)) == len(encoder.weights) - 2 + 6 + 2  # the LSTM's and the head's
+
+
+@on("torch")
+def test_a_stacked_encoder_does_not_lose_global_tokens():
+    def stacked(**options):
+        return StackedEncoder([LongformerEncoder(LongformerConfig(**SIZES), **options)], bilstm_units=3)
+
+    with pytest.raises(ValueError, match="build its encoders with task='text'"):
+        TextClassifier(stacked(), 2)
+    assert TextClassifier(stacked(task="text"), 2)

@@ -1,10 +1,21 @@
-"""What the paper's ablations put between encoder and head: a second encoder, and an LSTM."""
+"""What the paper's ablations put between encoder and head, a second encoder and an LSTM, as a task of
+`keras-bert finetune`.
+
+    keras-bert finetune --task studies/stacked.py --task_options '{"task": "mrpc", "bilstm_units": 128}' ...
+"""
+
+import dataclasses
 
 import keras
 from keras import ops
 
+from keras_bert_impl import checkpoints, distribution
+from keras_bert_impl.encoders import build_encoder
 from keras_bert_impl.encoders.encoder import Encoder
 from keras_bert_impl.layers import LastToken
+from keras_bert_training.finetuning_task import find_task
+from keras_bert_training.finetuning_trial import with_dropout
+from keras_bert_training.options.finetune import FinetuneConfig
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -86,3 +97,59 @@ class StackedEncoder(Encoder):
 def joined(arrays):
     """The arrays side by side along the last axis."""
     return ops.concatenate(arrays, axis=-1) if len(arrays) > 1 else arrays[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class StackedTask:
+    """The parts of another task, with what section 5.1 of the paper puts between its encoder and its head.
+
+    Args:
+        task: its name.
+        data: the directory with its files, for a task of tables.
+        join: checkpoint directory of a second encoder, whose vectors are joined to those of the first.
+        bilstm_units: units of each direction of an LSTM over the encoder; 0 for none.
+        adapted: the task once it is suited to its training examples.
+    """
+
+    task: str = "mrpc"
+    data: str = ""
+    join: str | None = None
+    bilstm_units: int = 0
+    adapted: object = None
+
+    @property
+    def inner(self):
+        """The other task."""
+        return self.adapted or find_task(FinetuneConfig(self.data, "", "", self.task), self.data)
+
+    def __getattr__(self, part):
+        return getattr(self.inner, part)
+
+    def suited_to(self, train):
+        """The same over a task that is suited to the training examples, if that can be."""
+        suited = self.inner.suited_to(train) if hasattr(self.inner, "suited_to") else self.inner
+        return dataclasses.replace(self, adapted=suited)
+
+    def build(self, encoder, tokenizer, class_names, sequence_length):
+        """The task's model over a StackedEncoder; a study keeps the figures of models, and does not save them."""
+        encoders = [encoder] if self.join is None else [encoder, joined_encoder(self.join, encoder)]
+        stack = StackedEncoder(encoders, self.bilstm_units)
+        model = self.inner.build(stack, tokenizer, class_names, sequence_length)
+        model.save_pretrained = lambda directory: None
+        return model
+
+
+def joined_encoder(directory, first):
+    """The encoder of a checkpoint, with weights whose paths begin with "joined"; precision and dropout are those of the
+    first encoder."""
+    checkpoint, policy = checkpoints.open_checkpoint(directory), first.dtype_policy
+    with keras.name_scope("joined"):
+        shape = with_dropout(checkpoint.config, first.config.hidden_dropout_rate)
+        encoder = build_encoder(shape, dtype=policy, name="joined_encoder")
+    stored = checkpoints.build_filled(lambda: build_encoder(checkpoint.config, dtype=policy), checkpoint)
+    for weight, value in zip(encoder.weights, stored.weights, strict=True):
+        distribution.assign_whole(weight, distribution.to_numpy(value).copy())
+    return encoder
+
+
+TASK = StackedTask()

@@ -10,7 +10,6 @@ import keras
 
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, MultiLabelF1, WeightedCrossEntropy
 from keras_bert_impl.metrics import FIGURES, ClassScore
-from keras_bert_impl.preprocessing.labels import ignored_labels, is_of_keras, takes_class_numbers
 from keras_bert_impl.user_warnings import warn_user
 
 CROSS_ENTROPIES = {
@@ -188,6 +187,41 @@ def why_wrong(model, loss, found):
         "counts classes, but the model returns numbers": is_accuracy and model.label_kind in OF_NUMBERS,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def the_loss(given):
+    """What was given to `compile` as the loss, also in a list or by the name of a model's only output."""
+    losses = keras.tree.flatten(given)
+    return losses[0] if isinstance(given, dict | list | tuple) and len(losses) == 1 else given
+
+
+def takes_class_numbers(loss):
+    """Whether a loss given to `compile` takes class numbers as labels, as the models' default losses do."""
+    loss = the_loss(loss)
+    kinds = WeightedCrossEntropy, keras.losses.SparseCategoricalCrossentropy
+    named = "sparse_categorical_crossentropy", keras.losses.sparse_categorical_crossentropy
+    return isinstance(loss, kinds) or any(loss is one or loss == one for one in named)
+
+
+def is_of_keras(loss):
+    """Whether a loss given to `compile` is one of Keras' own, by its name or as a function or object."""
+    loss = the_loss(loss)
+    found = keras.losses.get(loss) if isinstance(loss, str) else loss
+    return getattr(found, "__module__", "").startswith("keras.")
+
+
+def takes_zeros_and_ones(loss):
+    """Whether a loss given to `compile` takes 0 or 1 for each class, as the default loss with multi_label does."""
+    loss = the_loss(loss)
+    kinds = keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy
+    named = "binary_crossentropy", "binary_focal_crossentropy"
+    return isinstance(loss, kinds) or loss in (*named, *(getattr(keras.losses, name) for name in named))
+
+
+def ignored_labels(loss):
+    """The labels that a loss ignores, as a tuple."""
+    ignored = getattr(the_loss(loss), "ignore_class", None)
+    return tuple(ignored) if isinstance(ignored, list | tuple) else () if ignored is None else (ignored,)
 
 
 def _found(metric):

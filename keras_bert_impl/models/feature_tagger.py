@@ -7,7 +7,8 @@ from keras import ops
 
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.layers import Dense
-from keras_bert_impl.models.task_model import check_has_four_layers, checked_class_names
+from keras_bert_impl.models.pretrained import checked_class_names
+from keras_bert_impl.models.task_model import check_has_four_layers
 from keras_bert_impl.models.word_labels import WordLabelsModel
 
 # The rows of Devlin et al. 2019, table 7: layers, counted from 0 (embeddings) or from the end, and their combination.

@@ -8,7 +8,7 @@ from keras_bert_impl.models.answers import Choice, named_classes, softmax
 from keras_bert_impl.models.task_model import TaskModel, text_scores
 from keras_bert_impl.preprocessing import ChoicePreprocessor
 from keras_bert_impl.preprocessing.labels import LabelRule
-from keras_bert_impl.preprocessing.other_libraries import in_memory
+from keras_bert_impl.preprocessing.texts import in_memory
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

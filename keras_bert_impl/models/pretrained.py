@@ -2,6 +2,9 @@
 
 import functools
 import inspect
+import pathlib
+
+import keras
 
 from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints import build_filled
@@ -79,6 +82,41 @@ def load_model(cls, checkpoint, report=False, except_for=(), dtype=None, remater
         return cls(build_encoder(checkpoint.config, dtype=dtype, rematerialize=rematerialize), **arguments)
 
     return build_filled(build, checkpoint, except_for, report)
+
+
+def load_classifier(cls, checkpoint, num_classes, report, **arguments):
+    """The classifier of a checkpoint, or a new head over its encoder; see `task_model.ClassesModel.from_pretrained`."""
+    if num_classes is None and arguments.get("class_names") is not None:
+        num_classes = len(arguments["class_names"])
+    names = checkpoint.class_names if is_for(cls, checkpoint) else None
+    if names is None and num_classes is None:
+        raise ValueError(
+            f"{checkpoint.source.path} holds no classifier that a {cls.__name__} can use: give the names of "
+            "the classes of a new one, class_names=[...], or their number, num_classes=2."
+        )
+    if names is not None and num_classes in (None, len(names)):
+        given, place = arguments.pop("class_names", None), pathlib.Path(checkpoint.source.path).parent
+        whose = "class_names" if given else f"{place / 'config.json'}: id2label"
+        given = checked_class_names(given or names, len(names), whose)
+        is_trained = "classifier" not in checkpoint.untrained
+        order = order_of_classes(checkpoint, given) if is_trained else []
+        model = load_model(cls, checkpoint, report, num_classes=len(names), class_names=given, **arguments)
+        for weight in model.get_layer("classifier").weights if order != sorted(order) else ():
+            weight.assign(keras.ops.take(weight, order, axis=-1))
+        return model
+    return load_model(cls, checkpoint, report, except_for=("classifier/",), num_classes=num_classes, **arguments)
+
+
+def checked_class_names(class_names, num_classes, whose="class_names"):
+    """`class_names` as a list of str, where None means "0", "1", ...
+
+    Raises: ValueError unless they are num_classes different names in an order, which a set of strings has not: it
+        differs from process to process.
+    """
+    names = [str(name) for name in (range(num_classes) if class_names is None else class_names)]
+    if isinstance(class_names, str | set | frozenset) or len(names) != num_classes or len(set(names)) < len(names):
+        raise ValueError(f"{whose} has to be a list of {num_classes} different names, not {class_names!r}.")
+    return names
 
 
 def is_for(cls, checkpoint):

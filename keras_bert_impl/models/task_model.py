@@ -1,30 +1,57 @@
-"""What all heads over an encoder have in common."""
+"""What all heads over an encoder have in common: `fit`, `evaluate` and `predict` on texts among it."""
 
 import operator
-import pathlib
 
 import keras
+import numpy as np
 
 from keras_bert_impl import checkpoints
+from keras_bert_impl.batching import LengthBatches, drawn_seed, means_of_texts, predict_rows
 from keras_bert_impl.configurations.initialization import kernel_initializer
-from keras_bert_impl.distribution import in_scope_of_model
+from keras_bert_impl.distribution import in_scope_of_model, is_shared
+from keras_bert_impl.encoders.epoch_loss import EpochLossModel, evaluate_outputs
 from keras_bert_impl.encoders.layer_records import layer_records, restore_layer_records, without_layer_records
 from keras_bert_impl.layers import Dense, Dropout
-from keras_bert_impl.models.compile_arguments import computed_from_logits
-from keras_bert_impl.models.fit_on_texts import FitOnTexts
+from keras_bert_impl.models.compile_arguments import (
+    computed_from_logits,
+    ignored_labels,
+    is_of_keras,
+    takes_class_numbers,
+)
 from keras_bert_impl.models.pretrained import (
     check_tokenizer_fits,
-    is_for,
+    load_classifier,
     load_model,
-    order_of_classes,
     shows_arguments_of_constructor,
 )
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.preprocessing import TextPreprocessor, fit_inputs
+from keras_bert_impl.preprocessing.labels import (
+    Positions,
+    checked_labels,
+    rows_of_zeros_and_ones,
+    sizes_of_arrays,
+    sizes_of_texts,
+)
+from keras_bert_impl.preprocessing.text_batches import TextBatches
+from keras_bert_impl.preprocessing.texts import in_memory, is_texts
 from keras_bert_impl.text.tokenizers import tokenizer_from_config, tokenizer_to_config
 
 
-class TaskModel(FitOnTexts):
-    """An encoder with a head, and with a tokenizer to take and to answer texts.
+class TaskModel(EpochLossModel):
+    """An encoder with a head; with a tokenizer, `fit`, `evaluate` and `predict` take texts wherever they take ids.
+
+    Texts are a list or array of strings, or a column of pandas, polars, PyArrow or Hugging Face `datasets`; sentence
+    pairs are a tuple of two such columns, `(questions, contexts)`, or a list with a 2-tuple for each pair. A
+    `tf.data.Dataset` or PyTorch `DataLoader` yields batches of them: texts, (texts, labels) or (texts, labels,
+    weights), or dicts with the columns "text", "text_pair" and "label", or those of `preprocessor`; such a batch is
+    padded to the next of a few lengths, `batching.padded_length`, or to `sequence_length` where all batches must have
+    the same shape. Anything else is passed to Keras. Longer texts are cut, and a warning gives their number.
+
+    Labels and sample weights are arrays, lists, tuples or columns. On every backend, their number, shape and range are
+    checked: for those in memory before training, for a dataset of texts batch by batch; those of a dataset of ids are
+    left to Keras. -1 and -100 mean that there is no label: a token without a label is ignored, a row without one is
+    refused.
 
     A head connects its outputs in its constructor, and passes them to this one together with the values of
     `head_arguments`, which become attributes. Its dtype policy is the encoder's, since Keras decides in `compile` by
@@ -38,11 +65,14 @@ class TaskModel(FitOnTexts):
             for each masked token; "number"; "relevance", a number from 0 to 1, of which the output is the logit.
         class_names, multi_label: of a head with classes, as TextClassifier's.
         own_losses: what to do about a loss, where Keras' are for other labels.
+        preprocessor_class: of `preprocessor`.
+        pair_columns: names of both columns, for a head that takes only pairs; else None.
         scores_tokens: whether it classifies tokens, before which DistilBERT has another dropout than before texts.
         learning_rate: of the optimizer that the model is compiled with by default.
     """
 
     head_arguments = ()
+    preprocessor_class, pair_columns = TextPreprocessor, None
     label_kind = "class"
     class_names, multi_label = None, False
     own_losses = None
@@ -76,6 +106,162 @@ class TaskModel(FitOnTexts):
         see `compile_arguments`."""
         loss, metrics, weighted_metrics = computed_from_logits(self, loss, metrics, weighted_metrics)
         super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
+
+    @property
+    def preprocessor(self):
+        """A new one of `keras_bert_impl.preprocessing` that makes this model's inputs and labels, also in the graph of
+        a dataset: `dataset.map(model.preprocessor)`. None if the model takes rows alone, or rows of several texts."""
+        return None if self.tokenizer is None else self.make_preprocessor()
+
+    def make_preprocessor(self):
+        """That by which `fit` makes rows."""
+        return self.preprocessor_class(self.tokenizer, self.sequence_length, **self.preprocessor_arguments())
+
+    def preprocessor_arguments(self):
+        """Those of `preprocessor_class` beside tokenizer and sequence_length."""
+        long_texts = getattr(self, "long_texts", "cut")
+        return {} if long_texts == "cut" else {"truncate": long_texts}
+
+    @in_scope_of_model
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        epochs=1,
+        verbose="auto",
+        callbacks=None,
+        validation_split=0.0,
+        validation_data=None,
+        shuffle=True,
+        class_weight=None,
+        sample_weight=None,
+        **arguments,
+    ):
+        """`keras.Model.fit`, with texts or ids for `x` and in `validation_data`; by default in batches of 32.
+
+        Lists of texts are tokenized once and batched by length (`batching.LengthBatches`), in a new order each epoch;
+        with shuffle=False in the order given. `validation_split` takes the last part of the texts, before shuffling;
+        `class_weight` has the names or numbers of classes as keys, or is "balanced". With `callbacks.ExactResume` among
+        the callbacks, an interrupted `fit` resumes where it was.
+        """
+        given = fit_inputs.Training(x, y, sample_weight, validation_data, validation_split, class_weight, shuffle)
+        sizes = batch_size, arguments.get("validation_batch_size")
+        steps = arguments.get("steps_per_epoch"), arguments.get("validation_steps")
+        data = fit_inputs.training(self, given, *sizes, *steps)
+        self._build_variables(data.x)
+        return super().fit(
+            batch_size=batch_size, epochs=epochs, verbose=verbose, callbacks=callbacks, **data._asdict(), **arguments
+        )
+
+    @in_scope_of_model
+    def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, **arguments):
+        """`keras.Model.evaluate`, with texts or ids for `x`."""
+        x, y, sample_weight = fit_inputs.evaluation(self, x, y, sample_weight, batch_size, steps)
+        if fit_inputs.is_judged_as_a_whole(x) and (judged := self.judged(x)) is not None:
+            outputs, labels, weights, figures = judged
+            verbose = 0 if arguments.get("_use_cached_eval_dataset") else verbose  # `fit` prints for its validation
+            if unknown := arguments.keys() - {"return_dict", "callbacks", "_use_cached_eval_dataset"}:
+                raise TypeError(f"evaluate() got an unexpected keyword argument {min(unknown)!r}")
+            told = {name: arguments.get(name) for name in ("return_dict", "callbacks")}
+            return evaluate_outputs(self, outputs, labels, weights, x.batch_size, verbose, **told, **figures)
+        return super().evaluate(
+            x, y, batch_size=batch_size, verbose=verbose, sample_weight=sample_weight, steps=steps, **arguments
+        )
+
+    @in_scope_of_model
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, **arguments):
+        """`keras.Model.predict`, with texts or ids for `x`; one string is one text.
+
+        Lists of texts are computed in batches of about the same length; the outputs are in the order of the texts.
+        If there is an output for each token, all rows are as long as the longest.
+        """
+        arguments = {"verbose": verbose, **arguments}
+        x, rows = fit_inputs.prediction(self, x, batch_size, steps)
+        if rows is None:
+            return super().predict(x, batch_size=batch_size, steps=steps, **arguments)
+        return self.of_texts(rows, x.restore(super().predict(x, **arguments)))
+
+    def rows(self, texts, pad_to=None):
+        """The input arrays of `texts`, shape (batch, length).
+
+        The length is `pad_to`, or that of the longest text rounded up to a multiple of 32.
+        """
+        preprocessor = self.make_preprocessor()
+        rows = preprocessor.told(fit_inputs.rows_of(self, preprocessor, in_memory(texts)))
+        return preprocessor.packed(rows, pad_to)[0]
+
+    def label_rule(self, sizes):
+        """The `labels.LabelRule` for rows of these `labels.RowSizes`; None allows any labels."""
+        return None
+
+    def takes_class_numbers(self, loss):
+        """Whether a loss given to `compile` takes labels as `label_rule` describes them, if these are classes."""
+        return takes_class_numbers(loss)
+
+    def checked_labels(self, sizes, labels, weights):
+        """Labels and weights of rows of these `labels.RowSizes`, as arrays. Raises ValueError naming the first that is
+        wrong."""
+        if isinstance(labels, dict):
+            return labels, weights
+        loss, rule = getattr(self, "loss", None), self.label_rule(sizes)
+        if labels is None:
+            if rule is not None:
+                raise ValueError(fit_inputs.WITHOUT_LABELS)
+            return labels, weights
+        labels = rows_of_zeros_and_ones(labels, self.class_names) if self.multi_label else labels
+        if rule is not None and rule.limit is not None and not self.takes_class_numbers(loss):
+            if rule.names and len(labels) and (is_texts(labels) or (is_of_keras(loss) and np.ndim(labels) == 1)):
+                raise ValueError(
+                    "The labels are classes, but the loss takes a number for each class of a row: compile with "
+                    "'sparse_categorical_crossentropy'."
+                )
+            rule = None
+        labels, weights = checked_labels(labels, weights, rule, sizes, ignored_labels(loss))
+        if self.multi_label and weights is not None and weights.ndim > 1:
+            # Keras takes the mean over the classes before it multiplies by the weights.
+            raise ValueError(f"sample_weight has shape {weights.shape}, expected one for each text, ({len(labels)},).")
+        return labels, weights
+
+    def checked_beside(self, x, labels, weights):
+        """Labels and weights of arrays of ids; those of batches that were made before are checked in place."""
+        if isinstance(x, LengthBatches) and not isinstance(x.rows.labels, dict | None):
+            sizes = sizes_of_texts(x.rows, x.tokenizer.template, x.sequence_length)
+            self.checked_labels(sizes, np.asarray(x.rows.labels).view(Positions), x.rows.weights)
+        sizes = None if labels is None else sizes_of_arrays(x)
+        return (labels, weights) if sizes is None else self.checked_labels(sizes, labels, weights)
+
+    def note_rows(self, rows, is_batch=False):
+        """What `fit` does about rows that it trains, all or those of a batch."""
+
+    def data_seed(self, is_drawn=True):
+        """Of the order of data and of what is drawn for them; for an evaluation one that is not drawn."""
+        return drawn_seed() if is_drawn else 0
+
+    def of_texts(self, rows, outputs):
+        """The outputs of texts, from those of their rows."""
+        return outputs if rows.windows is None else means_of_texts(outputs, rows.windows)
+
+    def judged(self, batches):
+        """Of SortedBatches whose rows are not what is judged, but what it is made of: (outputs, labels, sample weights
+        or None, further figures by name). Here texts, by the mean outputs of their windows. None if rows are judged."""
+        rows = batches.rows
+        if rows.windows is None:
+            return None
+        # `share_labels` has divided the weights among the windows, whose number it has made their mean.
+        whole = rows.windows / rows.windows.mean()
+        weights = None if rows.weights is None else rows.of_texts(rows.weights) * whole
+        return predict_rows(self, batches), rows.of_texts(rows.labels), weights, {}
+
+    def _build_variables(self, x):
+        """Creates the variables of the optimizer and the metrics before `fit`, from the first batch.
+
+        Where they are created while TensorFlow traces the training step, it has to trace the step a second time, which
+        takes a third of the time that the first `fit` of a small model takes to begin.
+        """
+        is_in_memory = isinstance(x, keras.utils.PyDataset) and not isinstance(x, TextBatches)
+        if is_in_memory and self.compiled and not self.optimizer.built and not is_shared():
+            self._symbolic_build(data_batch=keras.utils.unpack_x_y_sample_weight(x[0]))
 
     def get_config(self):
         return {
@@ -127,26 +313,7 @@ class ClassesModel(TaskModel):
         Raises: ValueError if the checkpoint is damaged or cannot be reached, if it has no classifier and neither
             num_classes nor class_names are given, or if a name of the checkpoint would belong to another class.
         """
-        checkpoint = checkpoints.open_checkpoint(path)
-        if num_classes is None and arguments.get("class_names") is not None:
-            num_classes = len(arguments["class_names"])
-        names = checkpoint.class_names if is_for(cls, checkpoint) else None
-        if names is None and num_classes is None:
-            raise ValueError(
-                f"{checkpoint.source.path} holds no classifier that a {cls.__name__} can use: give the names of "
-                "the classes of a new one, class_names=[...], or their number, num_classes=2."
-            )
-        if names is not None and num_classes in (None, len(names)):
-            given, place = arguments.pop("class_names", None), pathlib.Path(checkpoint.source.path).parent
-            whose = "class_names" if given else f"{place / 'config.json'}: id2label"
-            given = checked_class_names(given or names, len(names), whose)
-            is_trained = "classifier" not in checkpoint.untrained
-            order = order_of_classes(checkpoint, given) if is_trained else []
-            model = load_model(cls, checkpoint, report, num_classes=len(names), class_names=given, **arguments)
-            for weight in model.get_layer("classifier").weights if order != sorted(order) else ():
-                weight.assign(keras.ops.take(weight, order, axis=-1))
-            return model
-        return load_model(cls, checkpoint, report, except_for=("classifier/",), num_classes=num_classes, **arguments)
+        return load_classifier(cls, checkpoints.open_checkpoint(path), num_classes, report, **arguments)
 
 
 def checked_sequence_length(sequence_length, config):
@@ -156,18 +323,6 @@ def checked_sequence_length(sequence_length, config):
     if sequence_length > config.max_length:
         raise ValueError(f"sequence_length {sequence_length} is above the encoder's max_length {config.max_length}.")
     return operator.index(sequence_length)
-
-
-def checked_class_names(class_names, num_classes, whose="class_names"):
-    """`class_names` as a list of str, where None means "0", "1", ...
-
-    Raises: ValueError unless they are num_classes different names in an order, which a set of strings has not: it
-        differs from process to process.
-    """
-    names = [str(name) for name in (range(num_classes) if class_names is None else class_names)]
-    if isinstance(class_names, str | set | frozenset) or len(names) != num_classes or len(set(names)) < len(names):
-        raise ValueError(f"{whose} has to be a list of {num_classes} different names, not {class_names!r}.")
-    return names
 
 
 def check_has_four_layers(encoder):

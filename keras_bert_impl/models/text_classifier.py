@@ -5,8 +5,10 @@ import keras
 from keras_bert_impl.encoders.asked import PAIR, TEXT, Asked
 from keras_bert_impl.losses import MultiLabelF1
 from keras_bert_impl.models.answers import Label, best, named_classes, sigmoid, softmax
-from keras_bert_impl.models.task_model import ClassesModel, checked_class_names, text_scores
-from keras_bert_impl.preprocessing.labels import LabelRule, takes_zeros_and_ones
+from keras_bert_impl.models.compile_arguments import takes_zeros_and_ones
+from keras_bert_impl.models.pretrained import checked_class_names
+from keras_bert_impl.models.task_model import ClassesModel, text_scores
+from keras_bert_impl.preprocessing.labels import LabelRule
 from keras_bert_impl.preprocessing.long_texts import checked_long_texts
 
 

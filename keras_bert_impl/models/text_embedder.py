@@ -5,15 +5,25 @@ import numpy as np
 from keras import ops
 
 from keras_bert_impl.checkpoints.sentence_transformers import modes_of
-from keras_bert_impl.embedding_losses import unit_vectors
+from keras_bert_impl.distribution import can_compile
+from keras_bert_impl.embedding_losses import (
+    CosineSimilarityLoss,
+    MultipleNegativesRankingLoss,
+    TripletLoss,
+    unit_vectors,
+)
+from keras_bert_impl.embedding_metrics import RankingAccuracy, SpearmanCorrelation, TripletAccuracy
 from keras_bert_impl.encoders.asked import TEXT, Asked
 from keras_bert_impl.layers.last_token import last_token
 from keras_bert_impl.models.answers import matches, of_length_one
-from keras_bert_impl.models.task_model import check_has_four_layers
-from keras_bert_impl.models.text_columns import TextColumnsModel
+from keras_bert_impl.models.task_model import TaskModel, check_has_four_layers
+from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.preprocessing.column_rows import ColumnsPreprocessor, sizes_of_columns, text_numbers
+from keras_bert_impl.preprocessing.labels import LabelRule, checked_labels
 from keras_bert_impl.preprocessing.long_texts import checked_long_texts
 from keras_bert_impl.preprocessing.texts import to_strings
 from keras_bert_impl.suggestions import one_of
+from keras_bert_impl.user_warnings import warn_user
 
 QUERY_PROMPTS, CORPUS_PROMPTS = ("query",), ("document", "passage", "corpus")  # of `search`, the first that there is
 SIMILARITIES = ("cosine", "dot")
@@ -21,7 +31,7 @@ POOLINGS = ("cls", "mean", "max", "last_four", "mean_sqrt_len_tokens", "weighted
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TextEmbedder(TextColumnsModel):
+class TextEmbedder(TaskModel):
     """One vector per text, pooled from the vectors of its tokens; [CLS] and [SEP] count, padding does not.
 
     Args:
@@ -46,12 +56,18 @@ class TextEmbedder(TextColumnsModel):
     whether it was saved here or by sentence-transformers. A checkpoint with steps that are not supported here is
     refused, unless pooling, normalize and sequence_length are all given.
 
-    `fit` trains on rows of texts, each of which gets its own vector, and unless the model was compiled before, with the
-    loss that suits the rows; see `TextColumnsModel` and `embedding_losses`. One of:
+    `fit` trains on rows of two or more texts, each of which gets its own vector. Unless the model was compiled before,
+    `fit` and `evaluate` compile for the rows that they are given, with AdamW at 2e-5; see `embedding_losses`. One of:
 
-        embedder.fit((first, second), similarity)           # pairs and their similarity, from -1 to 1
-        embedder.fit((anchors, positives))                  # the other positives of a batch are the negatives
-        embedder.fit((anchors, positives, negatives))       # triplets
+        embedder.fit((first, second), similarity)           # pairs and their similarity, from -1 to 1:
+                                                            # CosineSimilarityLoss and Spearman's correlation
+        embedder.fit((anchors, positives))                  # MultipleNegativesRankingLoss: the other positives of a
+                                                            # batch are the negatives
+        embedder.fit((anchors, positives, negatives))       # triplets: TripletLoss
+
+    Rows are a tuple of columns, as here, a list with a tuple for each row, a table of texts (a two-dimensional array, a
+    pandas DataFrame), or a `tf.data.Dataset` of batches of such columns. Losses of rows without a similarity are given
+    the numbers of the texts.
 
     Input:  dict of the encoder's inputs, (batch, length), or texts; rows of texts are (batch, columns, length).
     Output: (batch, hidden_size), float32; a multiple of that width for several poolings or "last_four". For rows of
@@ -59,6 +75,8 @@ class TextEmbedder(TextColumnsModel):
     Raises: ValueError for an unknown pooling, for "last_four" in a list, and as the other models do.
     """
 
+    preprocessor_class = ColumnsPreprocessor
+    preprocessor = None  # rows of several texts are made by `fit` alone
     asked = Asked("vector", {"serving_default": TEXT}, "vector")
     own_losses = "give one of keras_bert_impl.embedding_losses, such as CosineSimilarityLoss() for similarities"
     head_arguments = ("pooling", "normalize", "long_texts", "prompts", "similarity_function")
@@ -92,6 +110,65 @@ class TextEmbedder(TextColumnsModel):
         arguments |= {"prompts": dict(prompts) if prompts else None, "similarity_function": similarity_function}
         super().__init__(encoder, tokenizer, sequence_length, vectors, name, **arguments)
         self.input_spec = None  # rows of several texts, (batch, columns, length), are inputs, too
+
+    def call(self, inputs, training=None, mask=None):
+        shape = ops.shape(keras.tree.flatten(inputs)[0])
+        if len(shape) == 2:
+            return super().call(inputs, training=training, mask=mask)
+        flat = keras.tree.map_structure(lambda array: ops.reshape(array, (-1, shape[2])), inputs)
+        vectors = super().call(flat, training=training, mask=mask)  # (batch * columns, width)
+        return ops.reshape(vectors, (-1, shape[1], vectors.shape[-1]))
+
+    def compute_output_spec(self, inputs, training=None, mask=None):
+        shape = keras.tree.flatten(inputs)[0].shape
+        if len(shape) == 2:
+            return super().compute_output_spec(inputs, training=training, mask=mask)
+        return keras.KerasTensor((*shape[:2], self.outputs[0].shape[-1]), dtype=self.outputs[0].dtype)
+
+    def checked_labels(self, sizes, labels, weights):
+        """Labels and weights for the loss: similarities, (examples,), or without these the numbers of the texts,
+        (examples, columns)."""
+        if not self.compiled:
+            columns = 1 if sizes.texts is None else sizes.texts.shape[1]
+            self.compile(
+                optimizer=BertAdamW(2e-5),  # Reimers & Gurevych 2019, section 3.1
+                jit_compile="auto" if can_compile() else False,
+                **objective_for(columns, labels is not None),
+            )
+        if sizes.texts is None:
+            return super().checked_labels(sizes, labels, weights)
+        loss = getattr(self, "loss", None)
+        kind, takes = type(loss).__name__, getattr(loss, "takes_similarities", None)
+        if takes is not None and takes != (labels is not None):
+            wanted = "the similarity of each pair" if takes else "no labels"
+            raise ValueError(f"{kind} takes {wanted}: fit((first, second), similarity), or fit((anchors, positives)).")
+        if labels is None:
+            # One label stands for each row, so that only the weights are checked.
+            return sizes.texts, checked_labels(sizes.texts[:, 0], weights, None, sizes)[1]
+        scale = getattr(loss, "label_range", None)
+        if scale is not None:
+            low, high = scale
+            why = f"but {kind} compares labels with cosines, from {low:g} to {high:g}: CoSENTLoss takes any scale"
+            scale = low, high, why
+        rule = LabelRule((len(sizes.texts),), None, "the similarity of its pair", scale=scale)
+        return checked_labels(labels, weights, rule, sizes)
+
+    def checked_beside(self, x, labels, weights):
+        if not isinstance(x, dict) or "token_ids" not in x:
+            return labels, weights
+        ids = ops.convert_to_numpy(x["token_ids"])
+        numbers = text_numbers(ids.reshape(-1, ids.shape[2]).tolist())
+        return self.checked_labels(sizes_of_columns(numbers.reshape(ids.shape[:2])), labels, weights)
+
+    def note_rows(self, rows, is_batch=False):
+        if is_batch or not isinstance(self.loss, MultipleNegativesRankingLoss):
+            return
+        _, counts = np.unique(rows.labels, return_counts=True)
+        if repeated := int(counts[counts > 1].sum()):
+            warn_user(
+                f"{repeated:,} of {counts.sum():,} texts occur more than once. Where equal texts meet in a batch, they "
+                "are not taken as negatives of each other."
+            )
 
     def named_outputs(self, vectors, rows=None):
         """`vector`, (batch, width)."""
@@ -164,6 +241,15 @@ class TextEmbedder(TextColumnsModel):
         vectors = texts if is_vectors(texts) else self.embed(texts, batch_size, prompt)
         vectors = np.atleast_2d(np.asarray(vectors, "float32"))
         return vectors if self.similarity_function == "dot" else of_length_one(vectors)
+
+
+def objective_for(columns, is_labelled):
+    """The arguments `loss` and `metrics` of `compile` for rows of so many texts, with or without a similarity."""
+    if is_labelled:
+        return {"loss": CosineSimilarityLoss(), "metrics": [SpearmanCorrelation()]}
+    if columns == 3:
+        return {"loss": TripletLoss(), "metrics": [TripletAccuracy()]}
+    return {"loss": MultipleNegativesRankingLoss(), "metrics": [RankingAccuracy()]}
 
 
 def is_vectors(texts):

@@ -5,7 +5,8 @@ import keras
 from keras_bert_impl.encoders.asked import TEXT, Asked
 from keras_bert_impl.losses import NO_LABEL, WeightedCrossEntropy
 from keras_bert_impl.models.answers import named_classes
-from keras_bert_impl.models.task_model import checked_class_names, head_dense, head_dropout
+from keras_bert_impl.models.pretrained import checked_class_names
+from keras_bert_impl.models.task_model import head_dense, head_dropout
 from keras_bert_impl.models.word_labels import WordLabelsModel
 from keras_bert_impl.preprocessing.entities import metrics_of_words
 

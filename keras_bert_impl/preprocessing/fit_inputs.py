@@ -13,10 +13,8 @@ import numpy as np
 
 from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, padded_length
 from keras_bert_impl.distribution import needs_equal_shapes
-from keras_bert_impl.preprocessing.batch_sources import BatchSource, arranged
 from keras_bert_impl.preprocessing.labels import Positions, refuse_numbers_as_names, sizes_of_arrays, sizes_of_texts
 from keras_bert_impl.preprocessing.long_texts import stream_of_windows, texts_of_batches
-from keras_bert_impl.preprocessing.other_libraries import in_memory, received
 from keras_bert_impl.preprocessing.splits_and_weights import (
     in_order_of_classes,
     split_rows,
@@ -25,7 +23,7 @@ from keras_bert_impl.preprocessing.splits_and_weights import (
     with_class_weights,
 )
 from keras_bert_impl.preprocessing.text_batches import TextBatches
-from keras_bert_impl.preprocessing.texts import is_texts
+from keras_bert_impl.preprocessing.texts import BatchSource, in_memory, is_texts, received
 from keras_bert_impl.text.tokenizers.rows import ROW_MULTIPLE
 
 WITHOUT_LABELS = "The texts have no labels: pass (texts, labels), as validation_data, too."
@@ -202,7 +200,7 @@ def _rows_of_batch(model, preprocessor, batch, with_labels):
     """The Rows of an element of a dataset: texts, (texts, labels) or (texts, labels, weights)."""
     if isinstance(batch, Rows):
         return batch
-    batch = arranged(batch, preprocessor, with_labels)
+    batch = preprocessor.arranged(batch, with_labels)
     if not preprocessor.takes(batch):
         return rows_of(model, preprocessor, *(*batch, None)[:3])
     is_labelled = with_labels and preprocessor.makes_labels(batch)
@@ -213,7 +211,7 @@ def _windows_of_source(model, preprocessor, source, class_weight):
     """A dataset of single texts as one of windows, with the weights of classes in them; of other data as it is."""
 
     def batches():
-        return (arranged(batch, preprocessor, with_labels=True) for batch in source.open())
+        return (preprocessor.arranged(batch, with_labels=True) for batch in source.open())
 
     first = next(batches(), None)
     if first is None or preprocessor.takes(first) or not is_texts(first[0]):
@@ -249,7 +247,7 @@ def _texts_in(model, preprocessor, source, steps, with_labels):
     if not _joins_windows(preprocessor):
         return None
     batches = itertools.islice(source.open(), steps)
-    return texts_of_batches((arranged(batch, preprocessor, with_labels) for batch in batches), preprocessor.takes)
+    return texts_of_batches((preprocessor.arranged(batch, with_labels) for batch in batches), preprocessor.takes)
 
 
 def _has_outputs_of_tokens(model):

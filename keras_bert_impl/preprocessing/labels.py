@@ -3,13 +3,14 @@
 Without this, a label beyond the last class adds no loss on JAX, gives NaN on a TensorFlow GPU and aborts torch.
 """
 
+import numbers
 import typing
 
 import keras
 import numpy as np
 
 from keras_bert_impl.batching import of_width
-from keras_bert_impl.losses import NO_LABEL, WeightedCrossEntropy
+from keras_bert_impl.losses import NO_LABEL
 from keras_bert_impl.preprocessing.texts import is_texts
 from keras_bert_impl.text.tokenizers.rows import rounded_length
 
@@ -79,41 +80,6 @@ def sizes_of_arrays(inputs):
     return RowSizes(
         width - mask[..., ::-1].argmax(axis=-1), width, mask.shape[1] if mask.ndim == 3 else None, predictions
     )
-
-
-def the_loss(given):
-    """What was given to `compile` as the loss, also in a list or by the name of a model's only output."""
-    losses = keras.tree.flatten(given)
-    return losses[0] if isinstance(given, dict | list | tuple) and len(losses) == 1 else given
-
-
-def takes_class_numbers(loss):
-    """Whether a loss given to `compile` takes class numbers as labels, as the models' default losses do."""
-    loss = the_loss(loss)
-    kinds = WeightedCrossEntropy, keras.losses.SparseCategoricalCrossentropy
-    named = "sparse_categorical_crossentropy", keras.losses.sparse_categorical_crossentropy
-    return isinstance(loss, kinds) or any(loss is one or loss == one for one in named)
-
-
-def is_of_keras(loss):
-    """Whether a loss given to `compile` is one of Keras' own, by its name or as a function or object."""
-    loss = the_loss(loss)
-    found = keras.losses.get(loss) if isinstance(loss, str) else loss
-    return getattr(found, "__module__", "").startswith("keras.")
-
-
-def takes_zeros_and_ones(loss):
-    """Whether a loss given to `compile` takes 0 or 1 for each class, as the default loss with multi_label does."""
-    loss = the_loss(loss)
-    kinds = keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy
-    named = "binary_crossentropy", "binary_focal_crossentropy"
-    return isinstance(loss, kinds) or loss in (*named, *(getattr(keras.losses, name) for name in named))
-
-
-def ignored_labels(loss):
-    """The labels that a loss ignores, as a tuple."""
-    ignored = getattr(the_loss(loss), "ignore_class", None)
-    return tuple(ignored) if isinstance(ignored, list | tuple) else () if ignored is None else (ignored,)
 
 
 def checked_labels(labels, weights, rule, sizes, ignored=()):
@@ -234,6 +200,52 @@ def position_of_class(label, what, positions, by_number, others=()):
     if found is None:
         raise ValueError(f"{what} is {label!r}, which is not one of the classes {', '.join(positions)}.")
     return found
+
+
+def rows_of_zeros_and_ones(labels, class_names):
+    """An array (texts, classes) that is 1 where a text belongs to a class.
+
+    Args:
+        labels: for each text a list of names or numbers of classes, which may be empty; or rows of 0 and 1 with a
+            column for each class, as lists or an array. An array of numbers is returned as it is.
+        class_names: of the columns.
+
+    Raises: ValueError naming the first label that is not a class, or if it is not clear whether numbers are 0 and 1 or
+        numbers of classes.
+    """
+    is_array = keras.ops.is_tensor(labels) or (hasattr(labels, "shape") and np.ndim(labels) > 1)
+    if is_array and getattr(getattr(labels, "dtype", None), "kind", "f") not in "OSUT":
+        return labels
+    if any(isinstance(row, str | bytes) for row in labels):
+        raise ValueError("labels of several classes are a list for each text, and one of them is a string.")
+    rows = [row.tolist() if hasattr(row, "tolist") else list(row) for row in labels]
+    if rows and all(len(row) == len(class_names) and set(row) <= {0, 1} for row in rows):
+        if all(_may_be_class_numbers(row) for row in rows):
+            raise ValueError(
+                "labels could be lists of class numbers, or rows of 0 and 1: pass np.array(labels) for rows with a "
+                "column for each class, or give the names of the classes."
+            )
+        return np.array(rows, "int32")
+    positions, by_number = {name: place for place, name in enumerate(class_names)}, named_by_numbers(class_names)
+    found = np.zeros((len(rows), len(class_names)), "int32")
+    for index, row in enumerate(rows):
+        classes = [position_of_class(one, f"labels[{index}]", positions, by_number) for one in row]
+        if len(set(classes)) < len(classes) or not all(map(_is_number, classes)):
+            raise ValueError(
+                f"labels[{index}] is {str(row)[:60]}: give different classes, by their names or by numbers from 0, or "
+                f"rows of 0 and 1 with {len(class_names)} columns."
+            )
+        found[index, classes] = 1
+    return found
+
+
+def _may_be_class_numbers(row):
+    """Whether a row of 0 and 1 could also be a list of the numbers of different classes."""
+    return len(set(row)) == len(row) and all(_is_number(label) and label < len(row) for label in row)
+
+
+def _is_number(label):
+    return isinstance(label, numbers.Integral) and not isinstance(label, bool) and label >= 0
 
 
 def to_array(values):

@@ -11,21 +11,28 @@ import keras
 import numpy as np
 
 from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches
-from keras_bert_impl.preprocessing.batch_sources import LABELS, parts_of_columns
-from keras_bert_impl.preprocessing.class_sets import rows_of_zeros_and_ones
 from keras_bert_impl.preprocessing.labels import (
+    Positions,
     RowSizes,
     named_by_numbers,
     numbers_of_names,
+    rows_of_zeros_and_ones,
     sizes_of_texts,
 )
 from keras_bert_impl.preprocessing.long_texts import rows_of_long_texts, share_labels
-from keras_bert_impl.preprocessing.other_libraries import in_memory
-from keras_bert_impl.preprocessing.texts import is_text_input, is_texts, texts_of, to_strings
+from keras_bert_impl.preprocessing.texts import (
+    in_memory,
+    is_text_input,
+    is_text_pair,
+    is_texts,
+    texts_of,
+    to_strings,
+)
 from keras_bert_impl.suggestions import one_of
 from keras_bert_impl.text.tokenizers import tokenizer_from_config, tokenizer_to_config
 from keras_bert_impl.text.tokenizers.rows import ids_from_texts, warn_of_cut
 
+LABELS = ("label", "labels")
 TRUNCATE = ("longest_first", "waterfall", "only_second", "head_and_tail", "windows")
 
 
@@ -114,6 +121,34 @@ class Preprocessor:
         if isinstance(x, tuple) and not self._are_inputs(x):
             return (*x, None, None)[:3]
         return x, None, None
+
+    def arranged(self, batch, with_labels):
+        """A batch of a `texts.BatchSource` as inputs, (inputs, labels) or (inputs, labels, weights).
+
+        Two columns of strings are texts and the names of their classes in `fit` and `evaluate`, which need labels, for
+        a model that has classes; otherwise they are pairs of texts.
+
+        Raises: ValueError if the names of classes stand where `predict` expects texts, or if the columns of a dict have
+            neither the names of `columns` nor "text", "text_pair" and "label".
+        """
+
+        def parts(columns):
+            return parts_of_columns(columns, *(self.names_of_columns if {*self.columns} <= {*columns} else ()))
+
+        if isinstance(batch, collections.abc.Mapping):
+            texts, labels = parts(batch)
+            batch = (texts,) if labels is None else (texts, labels)
+        elif isinstance(batch, tuple) and isinstance(batch[0], collections.abc.Mapping):
+            batch = (parts(batch[0])[0], *batch[1:])
+        if self.class_names and is_text_pair(batch):
+            if with_labels:
+                return batch[0], np.array(numbers_of_names(batch[1], self.class_names)).view(Positions)
+            if set(to_strings(batch[1])) <= set(self.class_names):
+                raise ValueError(
+                    "The second strings of each batch are names of classes, but predict takes texts alone: leave them "
+                    "out, or, if they are the second texts of pairs, let the dataset yield ((first, second),)."
+                )
+        return batch[0] if isinstance(batch, tuple) and len(batch) == 1 and not is_texts(batch) else batch
 
     def _are_inputs(self, parts):
         """Whether a tuple holds the inputs, and not inputs beside labels, or beside the names of their classes."""
@@ -234,6 +269,19 @@ class TextPreprocessor(Preprocessor):
         texts = x if isinstance(x, tuple) else (x,)
         rows = self._graph.rows_of_texts(*texts, sequence_length=self.sequence_length, truncate=self.truncate)
         return rows, self._graph.numbers(y), sample_weight
+
+
+def parts_of_columns(columns, needed=("text",), optional="text_pair", targets=LABELS):
+    """(inputs, labels or None) of a dict of columns: of each of `needed`, and of one of `targets` if it is there."""
+    found = [name for name in (*needed, optional) if name in columns]
+    labels = [name for name in targets if name in columns]
+    if not {*needed} <= {*found} or len(found) + len(labels) < len(columns) or len(labels) > 1:
+        expected = ", ".join(filter(None, (*needed, optional, *targets[:1])))
+        raise ValueError(
+            f"Got the columns {', '.join(columns)}, expected {expected}: let the data be (inputs, labels)."
+        )
+    inputs = tuple(columns[name] for name in found)
+    return inputs if len(found) > 1 else inputs[0], columns[labels[0]] if labels else None
 
 
 def first_of(parts):

@@ -16,7 +16,7 @@ class TextBatches(keras.utils.PyDataset):
     """The batches of a `tf.data.Dataset` or `DataLoader` of texts, each tokenized when Keras asks for it.
 
     Args:
-        source: a `batch_sources.BatchSource`.
+        source: a `texts.BatchSource`.
         convert: function from one of its batches, a random generator that depends only on the seed, the epoch and the
             batch's index, and the length of its rows (None for that of this batch), to what Keras trains on, and (the
             number of texts that were cut, the number of texts). At the end of the first epoch a warning reports both.

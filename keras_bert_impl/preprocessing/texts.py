@@ -1,6 +1,14 @@
-"""Recognises texts among the inputs of `fit`, `evaluate` and `predict`, and reads them."""
+"""Texts as `fit`, `evaluate` and `predict` take them: recognised, read, and converted from other libraries' forms.
+
+Columns and arrays become lists and arrays; what yields batches (`tf.data`, PyTorch's `DataLoader`, Keras' `PyDataset`)
+becomes a BatchSource.
+"""
 
 import collections.abc
+import dataclasses
+import itertools
+import math
+import typing
 
 import keras
 import numpy as np
@@ -112,3 +120,144 @@ def columns_of(x):
     else:
         return None
     return list(map(to_strings, columns))
+
+
+def in_memory(values):
+    """A column of pandas, polars, PyArrow or Hugging Face `datasets`, or an array of objects, as a list or array of
+    numbers; the parts of a tuple likewise. Anything else is returned as it is."""
+    if isinstance(values, tuple):
+        return values if is_texts(values) else tuple(map(in_memory, values))
+    if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1:
+        return values.tolist()  # such as lists of different lengths
+    if isinstance(values, collections.abc.Sequence) and not isinstance(values, (str, bytes, list, range)):
+        # A Column of `datasets`: reading it at once is hundreds of times as fast as value by value.
+        part = values[:]
+        return list(values) if isinstance(part, type(values)) else in_memory(part)
+    if hasattr(values, "to_pylist"):  # PyArrow
+        return values.to_pylist()
+    if not hasattr(values, "to_list"):
+        return values
+    dtype = getattr(values, "dtype", None)
+    is_numeric = isinstance(dtype, np.dtype) and dtype.kind in "biuf" and hasattr(values, "to_numpy")
+    return values.to_numpy() if is_numeric else values.to_list()
+
+
+def received(x, is_pair=False):
+    """Converts the inputs given to a model to a form that it knows: lists and arrays of texts, a BatchSource of texts,
+    or what Keras takes.
+
+    Args:
+        x: the inputs.
+        is_pair: whether a table of two columns of texts can only be a pair of texts, such as beside labels.
+    """
+    x = in_memory(_columns_of_pair(x) if is_pair else x)
+    if is_text_dataset(x):
+        return source_of_dataset(x)
+    if is_text_loader(x):
+        return source_of_loader(x)
+    if isinstance(x, keras.utils.PyDataset) and not hasattr(x, "start_epoch") and is_text_batch(x[0]):  # not ours
+        return source_of_py_dataset(x)
+    return x
+
+
+def _columns_of_pair(x):
+    """A table of two columns of texts as a tuple of these; anything else as it is."""
+    names = getattr(x, "column_names", getattr(x, "columns", ()))
+    if isinstance(x, dict) or len(names) != 2:
+        return x
+    columns = tuple(in_memory(x[name]) for name in names)
+    return columns if all(map(is_texts, columns)) else x
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchSource:
+    """Batches of texts that can be read again from the start.
+
+    Args:
+        open: function that returns an iterator over the batches, as NumPy arrays, lists and tuples.
+        num_batches: their number; math.inf if endless, None if it is unknown until they are read.
+    """
+
+    open: typing.Callable
+    num_batches: float | None
+
+
+def source_of_dataset(dataset):
+    """The BatchSource of a `tf.data.Dataset`."""
+    size = int(dataset.cardinality())
+    return BatchSource(
+        lambda: map(_without_ragged, dataset.as_numpy_iterator()), {-1: math.inf, -2: None}.get(size, size)
+    )
+
+
+def _without_ragged(batch):
+    """A batch with lists of lists in place of ragged tensors."""
+    return keras.tree.map_structure(lambda part: part.to_list() if hasattr(part, "to_list") else part, batch)
+
+
+def is_text_loader(x):
+    """Whether `x` is a torch DataLoader whose first batch holds texts."""
+    names = [f"{kind.__module__}.{kind.__name__}" for kind in type(x).__mro__]
+    return "torch.utils.data.dataloader.DataLoader" in names and is_text_batch(next(iter(x), None))
+
+
+def source_of_loader(loader):
+    """The BatchSource of a `torch.utils.data.DataLoader`."""
+    is_default = getattr(loader.collate_fn, "__name__", "") == "default_collate"
+
+    def batches():
+        return map(_collated if is_default else _tuple_of, iter(loader))
+
+    try:
+        return BatchSource(batches, len(loader))
+    except TypeError:  # over an IterableDataset
+        return BatchSource(batches, None)
+
+
+def source_of_py_dataset(dataset):
+    """The BatchSource of a `keras.utils.PyDataset` of texts, whose `on_epoch_end` is called before it is read again."""
+    reads = itertools.count()
+    size = dataset.num_batches
+
+    def batches():
+        if next(reads):
+            dataset.on_epoch_end()
+        return (_tuple_of(dataset[index]) for index in (itertools.count() if size is None else range(size)))
+
+    return BatchSource(batches, math.inf if size is None else size)
+
+
+def is_text_batch(batch):
+    """Whether a batch holds texts: alone, before labels, or in the columns of a dict."""
+    if isinstance(batch, collections.abc.Mapping):
+        return "token_ids" not in batch and any(map(is_texts, batch.values()))
+    if is_texts(batch):
+        return True
+    return isinstance(batch, (list, tuple)) and bool(len(batch)) and is_text_batch(batch[0])
+
+
+def _tuple_of(batch):
+    """Converts a list of parts, such as [texts, labels], to a tuple; a list of texts, or of pairs of texts as tuples,
+    stays as it is."""
+    if not isinstance(batch, list) or is_texts(batch):
+        return batch
+    is_pairs = all(isinstance(part, tuple) and is_texts(part) for part in batch)
+    return batch if is_pairs else tuple(batch)
+
+
+def _collated(batch):
+    """What torch's default_collate makes of examples, with the parts of an example in a tuple.
+
+    default_collate returns a list where examples are tuples or lists. Such a list in the first place is a pair of
+    columns of texts; in another place it was a list in each example, such as several labels, and becomes a list for
+    each row again.
+    """
+    if not isinstance(batch, list) or is_texts(batch) or not batch:
+        return batch
+    first, *others = batch
+    return (_collated(first), *(_rows_of(part) if isinstance(part, list) else part for part in others))
+
+
+def _rows_of(columns):
+    columns = [column if is_texts(column) else np.asarray(column).tolist() for column in columns]
+    return [list(row) for row in zip(*columns, strict=True)]

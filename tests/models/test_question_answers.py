@@ -9,9 +9,9 @@ import transformers
 from conftest import WORDS, revealing_config
 
 import keras_bert_impl as kbi
-from keras_bert_impl.preprocessing.batch_sources import BatchSource
 from keras_bert_impl.preprocessing.fit_inputs import inputs, rows_of
 from keras_bert_impl.preprocessing.question_windows import question_rows, questions_of
+from keras_bert_impl.preprocessing.texts import BatchSource
 from keras_bert_training.tasks import squad_metrics
 
 CONTEXT = "the cat sat on a mat in rain . the red dog ran ."

@@ -9,8 +9,8 @@ from conftest import WORDS as VOCABULARY
 from tiers import full_but, on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.preprocessing.batch_sources import BatchSource
 from keras_bert_impl.preprocessing.fit_inputs import inputs, rows_of
+from keras_bert_impl.preprocessing.texts import BatchSource
 
 CLASSES = ["O", "B-A", "I-A", "B-B", "I-B"]
 WORDS = [["the", "cats", "sat"], ["red", "dogs", "ran", "on"], ["rain"]]

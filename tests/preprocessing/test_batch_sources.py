@@ -11,8 +11,7 @@ from tiers import full_but
 
 import keras_bert_impl as kbi
 from keras_bert_impl.preprocessing import TextPreprocessor
-from keras_bert_impl.preprocessing.batch_sources import source_of_loader
-from keras_bert_impl.preprocessing.other_libraries import received
+from keras_bert_impl.preprocessing.texts import received, source_of_loader
 
 TEXTS = ["the cat is good", "the dog is bad", "a good mat", "bad rain", "red cats sat"]
 SECOND = ["sat", "ran on", "is blue", "good", "in rain"]

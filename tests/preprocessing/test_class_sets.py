@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tiers import once
 
-from keras_bert_impl.preprocessing.class_sets import rows_of_zeros_and_ones
+from keras_bert_impl.preprocessing.labels import rows_of_zeros_and_ones
 
 pytestmark = once
 

@@ -6,7 +6,7 @@ from conftest import QUICK_STEPS, WORDS
 from made_fits import as_new, loss_of
 
 import keras_bert_impl as kbi
-from keras_bert_impl.preprocessing.other_libraries import in_memory, received
+from keras_bert_impl.preprocessing.texts import in_memory, received
 
 TEXTS = ["the cat is good", "the dog is bad", "a good mat"]
 SECOND = ["sat", "ran on", "is blue"]

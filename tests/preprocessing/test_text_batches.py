@@ -12,8 +12,8 @@ from tiers import every_backend, full_on, three_in_full
 import keras_bert_impl as kbi
 from keras_bert_impl.batching import padded_length
 from keras_bert_impl.preprocessing import text_batches
-from keras_bert_impl.preprocessing.batch_sources import source_of_dataset
 from keras_bert_impl.preprocessing.text_batches import TextBatches
+from keras_bert_impl.preprocessing.texts import source_of_dataset
 
 tf = pytest.importorskip("tensorflow")
 

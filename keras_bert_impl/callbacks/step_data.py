@@ -9,14 +9,12 @@ there on as if it had been read from its beginning:
 """
 
 import threading
-import time
 import zlib
 
 import keras
 import numpy as np
 
 from keras_bert_impl.batching import drawn_seed
-from keras_bert_impl.distribution.timed_dataset import timed_dataset
 
 
 class StepCallback(keras.callbacks.Callback):
@@ -154,7 +152,6 @@ class PyDatasetSteps:
         self.is_checked = True
         self.listeners = []  # functions called with (step, batch) when a batch is given to Keras
         self.checksums = {}  # of the first batch of each pass, by its step
-        self.waited = Waited()
         self.description = [type(dataset).__name__, self.size]
 
     def batch(self, step):
@@ -201,7 +198,7 @@ class FromStep(keras.utils.PyDataset):
         if not self.is_begun:
             return self.steps.sample(index)
         step = self.first_step + index
-        batch = self.steps.waited.timed(lambda: self.steps.batch(step))
+        batch = self.steps.batch(step)
         if self.steps.size and step % self.steps.size == 0:
             self.steps.checksums[step] = checksum(batch)
         for listener in self.steps.listeners:
@@ -220,7 +217,7 @@ class DatasetSteps:
         self.steps_per_epoch = steps_per_epoch or self.size
         self.is_checked = True
         self.listeners = None  # TensorFlow reads it without calling Python
-        self.checksums, self.waited = {}, Waited()
+        self.checksums = {}
         self.description = [type(dataset).__name__, self.size]
 
     def batch(self, step):
@@ -231,8 +228,7 @@ class DatasetSteps:
 
     def from_step(self, step):
         """The dataset from the batch of this step on; a finite one begins again and again."""
-        rest = self.dataset.skip(step) if self.size is None else self.dataset.repeat().skip(step % self.size)
-        return timed_dataset(rest, self.waited.timed)
+        return self.dataset.skip(step) if self.size is None else self.dataset.repeat().skip(step % self.size)
 
 
 class FunctionSteps:
@@ -249,7 +245,7 @@ class FunctionSteps:
     def __init__(self, function, steps_per_epoch=None, is_checked=True, batch=None):
         self.function, self.steps_per_epoch, self.is_checked = function, steps_per_epoch, is_checked
         self.listeners = None
-        self.checksums, self.waited = {}, Waited()
+        self.checksums = {}
         self.description = ["function", None]
         self.batch = batch or (lambda step: first_batch(function(step)))
 
@@ -258,51 +254,7 @@ class FunctionSteps:
         return [first_batch(opened), first_batch(opened), first_batch(self.function(0))]
 
     def from_step(self, step):
-        opened = self.function(step)
-        if isinstance(opened, keras.utils.PyDataset):
-            return TimedBatches(opened, self.waited)
-        return timed_dataset(opened, self.waited.timed)
-
-
-class TimedBatches(keras.utils.PyDataset):
-    """The batches of a PyDataset; how long they take is added to `waited`."""
-
-    def __init__(self, dataset, waited):
-        super().__init__(dataset.workers, dataset.use_multiprocessing, dataset.max_queue_size)
-        self.dataset, self.waited, self.is_begun = dataset, waited, False
-        self.on_epoch_end = dataset.on_epoch_end
-
-    def on_epoch_begin(self):
-        self.is_begun = True
-        self.dataset.on_epoch_begin()
-
-    @property
-    def num_batches(self):
-        return self.dataset.num_batches
-
-    def __getitem__(self, index):
-        if not self.is_begun:  # TensorFlow looks at two batches in the main thread, and later reads in another one
-            return self.dataset[index]
-        return self.waited.timed(lambda: self.dataset[index])
-
-
-class Waited:
-    """How long the training has waited for its batches.
-
-    Attributes:
-        seconds: in all. None if the training thread does not read the batches itself, as in TensorFlow, whose tf.data
-            does it in threads of its own.
-    """
-
-    seconds = None
-
-    def timed(self, read):
-        """`read()`; its time counts if the main thread, in which `fit` runs, had to wait for it."""
-        start = time.monotonic()
-        batch = read()
-        if threading.current_thread() is threading.main_thread():
-            self.seconds = (self.seconds or 0.0) + time.monotonic() - start
-        return batch
+        return self.function(step)
 
 
 def first_batch(data):

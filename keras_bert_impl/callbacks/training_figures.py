@@ -22,8 +22,6 @@ class TrainingFigures(StepCallback):
         flops_utilization       FLOP/s as a share of what the devices can do at most (`flops.device_ceiling`), 0 to 1
         seconds_per_step_p50    median of the seconds of a step; also _p90 and _p99. Steps that are executed together
                                 count as their mean
-        share_of_waiting        of the time, in which the training waited for batches, 0 to 1; not on TensorFlow, whose
-                                compiled steps read them without calling Python
         device_memory_gib       the most that was in use on a device so far; not on a CPU
         learning_rate           of the last step
         gradient_norm           of the last step before clipping, with BertAdamW or BertLamb
@@ -41,7 +39,7 @@ class TrainingFigures(StepCallback):
         self.given = (tokens_per_step, positions_per_step, flops_per_step)
         self.counted, self.listens, self.ceiling, self.ceiling_source = {}, False, None, None
         self.start, self.first_step, self.end = 0.0, 0, 0.0
-        self.times, self.waited_before = [], None  # (step, time) after each execution
+        self.times = []  # (step, time) after each execution
         self.is_compiled = self.is_executed = False
         self.figures = {}
 
@@ -76,7 +74,7 @@ class TrainingFigures(StepCallback):
         super().on_train_batch_begin(batch, logs)
         if not self.is_begun or not self.is_compiled:  # the first execution compiles
             self.start, self.first_step, self.is_begun = time.monotonic(), self.step, True
-            self.times, self.waited_before = [(self.first_step, self.start)], self._waited()
+            self.times = [(self.first_step, self.start)]
         self.is_compiled = self.is_executed
 
     def on_train_batch_end(self, batch, logs=None):
@@ -92,7 +90,7 @@ class TrainingFigures(StepCallback):
     def measure(self):
         """The figures of the epoch's steps so far."""
         optimizer = self.model.optimizer
-        figures = {**self._speed(), **self._step_times(), **self._waiting()}
+        figures = {**self._speed(), **self._step_times()}
         memory = hardware.peak_memory()
         if memory is not None:
             figures["device_memory_gib"] = memory / GIB
@@ -136,17 +134,6 @@ class TrainingFigures(StepCallback):
         steps, times = np.array(self.times).T
         found = np.percentile(np.diff(times) / np.diff(steps), PERCENTILES)
         return {f"seconds_per_step_p{share}": float(value) for share, value in zip(PERCENTILES, found, strict=True)}
-
-    def _waited(self):
-        """Seconds for which this training has waited for batches so far; None if they are not counted."""
-        return None if self.data is None else self.data.waited.seconds
-
-    def _waiting(self):
-        """The share of the time of this epoch's steps in which they waited for batches."""
-        waited = self._waited()
-        if waited is None or self.end <= self.start:
-            return {}
-        return {"share_of_waiting": (waited - (self.waited_before or 0.0)) / (self.end - self.start)}
 
     def _work_per_step(self):
         """(tokens, positions, arithmetic) of a step of this epoch; None if they are not known."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from made_fits import LABELS, LENGTHS, TEXTS, build
 
-from keras_bert_impl.callbacks import TrainingFigures, step_data, training_figures
+from keras_bert_impl.callbacks import TrainingFigures, training_figures
 from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.distribution import hardware
 
@@ -69,33 +69,6 @@ def test_percentiles_of_the_steps_leave_out_the_first_which_compiles(clock):
     }
 
 
-class SlowBatches(keras.utils.PyDataset):
-    """Seven batches; reading each calls `wait`."""
-
-    num_batches = 7
-
-    def __init__(self, rows, wait):
-        super().__init__()
-        self.rows, self.wait = rows, wait
-
-    def __getitem__(self, index):
-        self.wait()
-        return self.rows, np.array(LABELS)
-
-
-def slow_tf_data(rows, wait):
-    """The same batches as a tf.data.Dataset that reads none ahead."""
-    tf = pytest.importorskip("tensorflow")
-
-    def batch():
-        tf.numpy_function(wait, [], [])
-        return rows, np.array(LABELS)
-
-    options = tf.data.Options()
-    options.experimental_optimization.inject_prefetch = False
-    return tf.data.Dataset.range(7).map(lambda index: batch()).with_options(options)
-
-
 def test_percentiles_are_of_a_step_also_where_several_are_executed_together(clock):
     figures = TrainingFigures()
     figures.on_train_begin()
@@ -105,28 +78,6 @@ def test_percentiles_are_of_a_step_also_where_several_are_executed_together(cloc
         clock.wait()
         figures.on_train_batch_end(first + 3)
     assert figures._step_times()["seconds_per_step_p50"] == 0.5
-
-
-@pytest.mark.parametrize(
-    ("slow", "opened"),
-    [
-        (SlowBatches, lambda data: data),
-        (SlowBatches, lambda data: lambda step: data),
-        (slow_tf_data, lambda data: data),
-    ],
-    ids=["given", "by a function", "tf.data"],
-)
-def test_waiting_for_batches_is_a_share_of_the_time(slow, opened, clock, monkeypatch):
-    """Each batch takes 2 s to read, as long as its step takes to compute."""
-    monkeypatch.setattr(step_data, "time", training_figures.time)
-    model = build()
-    rows = {name: keras.ops.convert_to_numpy(array) for name, array in model.rows(TEXTS).items()}
-    data = opened(slow(rows, clock.wait))
-    history = model.fit(data, steps_per_epoch=7, verbose=0, shuffle=False, callbacks=[clock, TrainingFigures()]).history
-    if keras.backend.backend() == "tensorflow":
-        assert "share_of_waiting" not in history, "its compiled steps read batches without calling Python"
-    else:
-        assert history["share_of_waiting"] == [pytest.approx(0.5, abs=0.1)]  # a batch may be read ahead
 
 
 def test_the_memory_of_a_device_is_a_figure(clock, monkeypatch):

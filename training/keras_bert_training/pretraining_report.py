@@ -83,7 +83,6 @@ def print_figures(found):
 SPEED = {
     "tokens_per_second": "{:,.0f} tokens/s",
     "flops_utilization": "{:.0%} of {ceiling}",
-    "share_of_waiting": "{:.0%} of the time waiting for data",
     "device_memory_gib": "{:.1f} GiB of a device",
 }
 

@@ -4,8 +4,8 @@ import pathlib
 
 import numpy as np
 import pytest
+from saved_arrays import read_last
 
-from keras_bert_impl.callbacks.saved_states import TrainingState
 from keras_bert_training import data_preparation, pretraining
 
 SENTENCES = ("The cat sat on the mat.", "A dog ran in the rain.", "It was a good day, red and blue.", "The mat is wet.")
@@ -35,7 +35,7 @@ def interrupted(run, config, patch, at_step):
 
 
 def last_state(output):
-    return TrainingState(pathlib.Path(output) / "training_state").read_last()
+    return read_last(pathlib.Path(output) / "training_state")
 
 
 def assert_equal_states(one, other):

@@ -148,12 +148,6 @@ class TrainingState:
             if is_begun or UNFINISHED in path.name:
                 sharded_state.remove_directory(path)
 
-    def read_last(self):
-        """(step, arrays, notes) of the last intact state; None without any. For looking at it without a model."""
-        for state in self.newest_first():
-            return step_of(state.path), state.all_arrays(), state.notes
-        return None
-
 
 def opened(path):
     """The state at a path. Raises DamagedState; ValueError or ImportError if it cannot be read here."""
@@ -272,10 +266,6 @@ class FileState:
         """The arrays that were saved beside the variables, by their names."""
         names = [name for name in self.file.files if name.startswith("more/")]
         return {name.removeprefix("more/"): self._read(name) for name in names}
-
-    def all_arrays(self):
-        """Every array that was saved, as "group/place" and "more/name"."""
-        return {name: self._read(name) for name in self.file.files if name != "notes"}
 
     def _read(self, name):
         try:

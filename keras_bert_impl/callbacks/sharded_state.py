@@ -137,17 +137,6 @@ class ShardedState:
                 raise DamagedState(f"{self.path}: the checksum of {name} differs.")
         return found
 
-    def all_arrays(self):
-        """Every array that was saved, whole, as "group/place" and "more/name"."""
-        import orbax.checkpoint as ocp
-
-        found = {f"{FILE_ARRAYS}/{name}": array for name, array in self.arrays().items()}
-        for group, shapes in self.manifest["shapes"].items():
-            kinds = numbered([ocp.RestoreArgs(restore_type=np.ndarray)] * len(shapes))
-            read = ocp.args.PyTreeRestore(item=numbered([0] * len(shapes)), restore_args=kinds)
-            found |= {f"{group}/{place}": array for place, array in self._restored(group, read).items()}
-        return found
-
     def _restored(self, item, arguments):
         import orbax.checkpoint as ocp
 

@@ -1,12 +1,28 @@
 """What every model here does otherwise than `keras.Model`."""
 
+import collections.abc
+import math
+
 import keras
+import numpy as np
 
 from keras_bert_impl import checkpoints
 from keras_bert_impl.distribution import compiles_steps, in_scope_of_model, kept_step, weights_given_back
 from keras_bert_impl.encoders import resumed_fit, trainable, trained_weights
 from keras_bert_impl.encoders.compiling import announced
-from keras_bert_impl.encoders.own_inputs import own_inputs
+from keras_bert_impl.preprocessing.labels import refuse
+
+# What is not left out in silence, since it would change what is computed: names of other libraries for our inputs, and
+# inputs that not every model has.
+OTHERWISE = {
+    "input_ids": "token_ids",
+    "token_type_ids": "segment_ids",
+    "attention_mask": "padding_mask",
+    "label": "y, beside the inputs",
+    "labels": "y, beside the inputs",
+    "position_ids": "an input of an encoder with packed=True",
+    "sequence_ids": "an input of an encoder with packed=True",
+}
 
 
 class AdaptedModel(keras.Model):
@@ -29,19 +45,15 @@ class AdaptedModel(keras.Model):
         them."""
         checkpoints.huggingface.save(self, directory)
 
-    def taken(self, x):
-        """What one of Keras' methods is given for `x`, as the model takes it; see `own_inputs`."""
-        return own_inputs(self, x)
-
     def __call__(self, inputs, *arguments, **options):
-        return super().__call__(self.taken(inputs), *arguments, **options)
+        return super().__call__(own_inputs(self, inputs), *arguments, **options)
 
     def call(self, inputs, training=None, mask=None):
         """The graph's outputs. Keras' own would take any other argument, and pass it over."""
         return super().call(inputs, training=training, mask=mask)
 
     def stateless_call(self, trainable_variables, non_trainable_variables, inputs, *arguments, **options):
-        inputs = self.taken(inputs)
+        inputs = own_inputs(self, inputs)
         return super().stateless_call(trainable_variables, non_trainable_variables, inputs, *arguments, **options)
 
     @in_scope_of_model
@@ -51,11 +63,11 @@ class AdaptedModel(keras.Model):
         on from the weights that were trained."""
         self.says_compiling = verbose != 0
         arguments |= {"batch_size": batch_size, "epochs": epochs, "verbose": verbose, "callbacks": callbacks}
-        x, validation = self.taken(x), arguments.get("validation_data")
+        x, validation = own_inputs(self, x), arguments.get("validation_data")
         if isinstance(validation, tuple):
-            arguments["validation_data"] = (self.taken(validation[0]), *validation[1:])
+            arguments["validation_data"] = (own_inputs(self, validation[0]), *validation[1:])
         with weights_given_back(self):
-            if resumed_fit.needs_steps(callbacks):
+            if callbacks and resumed_fit.needs_steps(callbacks):
                 return resumed_fit.fit(super().fit, self, x, y, **arguments)
             with trained_weights.kept(self):
                 return super().fit(x, y, **arguments)
@@ -65,25 +77,25 @@ class AdaptedModel(keras.Model):
         if "_use_cached_eval_dataset" not in arguments:  # within `fit` it is as silent as that
             self.says_compiling = verbose != 0
         with weights_given_back(self):
-            return super().evaluate(self.taken(x), y, batch_size, verbose, *further, **arguments)
+            return super().evaluate(own_inputs(self, x), y, batch_size, verbose, *further, **arguments)
 
     @in_scope_of_model
     def predict(self, x, batch_size=None, verbose="auto", *further, **arguments):
         self.says_compiling = verbose != 0
         with weights_given_back(self):
-            return super().predict(self.taken(x), batch_size, verbose, *further, **arguments)
+            return super().predict(own_inputs(self, x), batch_size, verbose, *further, **arguments)
 
     def train_on_batch(self, x, *arguments, **options):
         with weights_given_back(self):
-            return super().train_on_batch(self.taken(x), *arguments, **options)
+            return super().train_on_batch(own_inputs(self, x), *arguments, **options)
 
     def test_on_batch(self, x, *arguments, **options):
         with weights_given_back(self):
-            return super().test_on_batch(self.taken(x), *arguments, **options)
+            return super().test_on_batch(own_inputs(self, x), *arguments, **options)
 
     def predict_on_batch(self, x):
         with weights_given_back(self):
-            return super().predict_on_batch(self.taken(x))
+            return super().predict_on_batch(own_inputs(self, x))
 
     def make_train_function(self, force=False):
         self._announce("train_function", "training step", super().make_train_function, force)
@@ -156,3 +168,42 @@ class AdaptedModel(keras.Model):
 def is_default(config):
     """Whether an int8 configuration is the one that Keras uses when `quantize` is given none."""
     return config is None or config.get_config() == keras.quantizers.Int8QuantizationConfig().get_config()
+
+
+def own_inputs(model, inputs):
+    """The arrays of a dict that a model has inputs for, without the others; what is no dict is returned as it is.
+
+    Keras assigns the arrays of a dict to inputs by the order of their names: one too many, and each of those after it
+    would silently take the place of another.
+
+    Raises: ValueError for an array that is missing, or that another library calls so; and for arrays of NumPy with ids
+        out of range, of which one backend takes another row, and another one NaN.
+    """
+    if not isinstance(inputs, collections.abc.Mapping):
+        return inputs
+    names = list(model.input)
+    wrong = [f"{name} is {OTHERWISE[name]}" for name in inputs if name in OTHERWISE and name not in names]
+    if missing := [name for name in names if name not in inputs]:
+        wrong.append(f"it lacks {', '.join(missing)}")
+    if wrong:
+        raise ValueError(
+            f"{type(model).__name__} takes a dict of {', '.join(names)}, but got {', '.join(inputs)}: "
+            f"{'; '.join(wrong)}."
+        )
+    found = {name: _as_array(inputs[name]) for name in names}
+    config, tokens = getattr(model, "encoder", model).config, found["token_ids"]
+    width = tokens.shape[-1] if isinstance(tokens, np.ndarray) else math.inf  # the values of replicas have no shape
+    limits = {"token_ids": config.vocabulary_size, "mask_positions": width, "cls_positions": width}
+    if config.has_position_table:
+        limits["position_ids"] = config.max_length
+    for name, ids in found.items():
+        if isinstance(ids, np.ndarray):
+            limit = limits.get(name, math.inf)
+            allowed = "at least 0" if limit == math.inf else f"from 0 to {limit - 1}"
+            refuse(ids, (ids < 0) | (ids >= limit), name, f"expected {allowed}")
+    return found
+
+
+def _as_array(ids):
+    """Lists as an array of NumPy, of which Keras would take each number for an array; arrays as they are."""
+    return np.array(ids, "int32") if isinstance(ids, list | tuple) else ids

@@ -100,9 +100,8 @@ class QuestionAnswerer(TaskModel):
         rows.labels = None
         batches = fit_inputs.sorted_batches(self, rows, batch_size)
         logits = predict_rows(self, batches)  # (length, 2) for each window
-        starts, ends = ([row[:, column] for row in logits] for column in (0, 1))
         may_be_none = self.null_threshold is not None
-        found, _ = best_answers(questions, rows.source, starts, ends, may_be_none, n_best, longest)
+        found, _ = best_answers(questions, rows.source, logits, may_be_none, n_best, longest)
         if may_be_none:
             found = [chosen_first(ranked, self.null_threshold) for ranked in found]
         found = [ranked[:top_k] for ranked in found]
@@ -124,8 +123,7 @@ class QuestionAnswerer(TaskModel):
                 "null_threshold is None: their exact match and F1 are 0. Train on such questions, too, or set "
                 "null_threshold."
             )
-        starts, ends = ([logits[:, column] for logits in outputs] for column in (0, 1))
-        found, odds = best_answers(questions, rows.source, starts, ends, self.null_threshold is not None)
+        found, odds = best_answers(questions, rows.source, outputs, self.null_threshold is not None)
         figures = shares_of_right_answers(questions, choose(found, odds, self.null_threshold))
         whole = np.full((len(outputs), max(map(len, outputs)), 2), SCORE_OF_PADDING, "float32")
         for row, logits in zip(whole, outputs, strict=True):

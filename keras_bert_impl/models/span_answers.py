@@ -35,14 +35,14 @@ class Answer(typing.NamedTuple):
     null_score: float = 0.0
 
 
-def best_answers(questions, windows, start_logits, end_logits, with_impossible, n_best=20, longest=30):
+def best_answers(questions, windows, logits, with_impossible, n_best=20, longest=30):
     """The n-best answers of each question and, for data with unanswerable questions, the null odds.
 
     Args:
         questions: list of Question.
         windows: their Windows.
-        start_logits: a list of (length,) arrays, one for each window; values beyond the row belong to padding.
-        end_logits: likewise.
+        logits: a list of (length, 2) arrays, of starts and ends, one for each window; those beyond the row belong to
+            padding.
         with_impossible: whether "" is a candidate.
         n_best: number of starts and ends considered in a window, and of answers kept; 20 in the original code.
         longest: number of tokens in the longest answer; 30 in the original code.
@@ -54,7 +54,7 @@ def best_answers(questions, windows, start_logits, end_logits, with_impossible, 
     by_question = [[] for _ in questions]
     null_scores = np.full(len(questions), np.inf)
     for row, number in enumerate(windows.question):
-        starts, ends = (finite(logits[row]) for logits in (start_logits, end_logits))
+        starts, ends = finite(logits[row]).T
         # The window with the lowest score for no answer decides.
         none = windows.cls_place[row]
         null_scores[number] = min(null_scores[number], starts[none] + ends[none])

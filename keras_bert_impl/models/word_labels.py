@@ -8,10 +8,9 @@ from keras_bert_impl.models.answers import Label, softmax
 from keras_bert_impl.models.task_model import ClassesModel
 from keras_bert_impl.preprocessing import WordsPreprocessor, fit_inputs
 from keras_bert_impl.preprocessing.entities import entities_of
-from keras_bert_impl.preprocessing.labelled_words import rule_of_classes
+from keras_bert_impl.preprocessing.labelled_words import rule_of_classes, split_texts, split_words
+from keras_bert_impl.preprocessing.long_texts import best_windows, windows_of
 from keras_bert_impl.preprocessing.texts import is_word_lists, to_strings, to_word_lists
-from keras_bert_impl.preprocessing.windows import best_windows, windows_of
-from keras_bert_impl.preprocessing.word_rows import split_texts, split_words
 from keras_bert_impl.suggestions import one_of
 
 AGGREGATIONS = ("first", "average", "max")

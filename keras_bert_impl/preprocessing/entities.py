@@ -108,8 +108,8 @@ def runs_of(labels, class_names):
 
 
 def entities_of(text, spans, labels, scores, class_names):
-    """The list of Entity of a text, in its order, from the spans of its words, as in `word_rows.SplitText`, the labels
-    of these, strings, and the scores of the labels; see `runs_of`."""
+    """The list of Entity of a text, in its order, from the spans of its words, as in `labelled_words.SplitText`, their
+    labels, strings, and the scores of the labels; see `runs_of`."""
     found = []
     for kind, first, last in runs_of(labels, class_names):
         start, end = int(spans[first, 0]), int(spans[last, 1])
@@ -125,7 +125,7 @@ def labels_of_spans(row, text, word_spans, spans, class_names):
     Args:
         row: the number of the text, for messages.
         text: the text.
-        word_spans: int (words, 2), as in `word_rows.SplitText`.
+        word_spans: int (words, 2), as in `labelled_words.SplitText`.
         spans: (start, end, type) of each entity, in characters, as tuples or as dicts of `start`, `end`, `label`.
         class_names: the labels that there are.
 

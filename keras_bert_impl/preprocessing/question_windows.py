@@ -8,9 +8,9 @@ import numpy as np
 
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.preprocessing.labels import checked_weights
+from keras_bert_impl.preprocessing.long_texts import best_windows, window_begins
 from keras_bert_impl.preprocessing.preprocessors import Preprocessor
 from keras_bert_impl.preprocessing.texts import texts_of, to_strings
-from keras_bert_impl.preprocessing.windows import best_windows, window_begins
 from keras_bert_impl.text.tokenizers.rows import longest_question, sentence_of_cut_questions
 from keras_bert_impl.user_warnings import warn_user
 

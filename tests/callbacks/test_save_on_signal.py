@@ -6,9 +6,9 @@ import signal
 import keras
 import pytest
 from made_fits import LABELS, TEXTS, assert_equal, build, fit
+from saved_arrays import read_last
 
 from keras_bert_impl.callbacks import ExactResume, SaveOnSignal
-from keras_bert_impl.callbacks.saved_states import TrainingState
 
 
 def ended_at(directory, batch, epochs=2):
@@ -29,14 +29,14 @@ def ended_at(directory, batch, epochs=2):
 
 def test_the_step_is_saved_and_the_fit_goes_on_from_it(tmp_path, capsys):
     ended_at(tmp_path / "broken", 2)
-    assert TrainingState(tmp_path / "broken").read_last()[0] == 3
+    assert read_last(tmp_path / "broken")[0] == 3
     assert "Asked to end: step 3 is saved" in capsys.readouterr().out
     assert_equal(fit(tmp_path / "broken", epochs=2), fit(tmp_path / "whole", epochs=2))
 
 
 def test_at_the_last_batch_of_an_epoch_what_follows_it_is_done_first(tmp_path):
     ended_at(tmp_path, 4)
-    step, _, notes = TrainingState(tmp_path).read_last()
+    step, _, notes = read_last(tmp_path)
     assert step == 5 and notes["epoch"] == 1 and notes["done"] == 0
 
 
@@ -78,7 +78,7 @@ def interrupted(directory, *interruptions, callbacks=()):
 
 def test_ctrl_c_saves_the_step(with_ctrl_c, tmp_path, capfd):
     interrupted(tmp_path / "broken", 2)
-    assert TrainingState(tmp_path / "broken").read_last()[0] == 3
+    assert read_last(tmp_path / "broken")[0] == 3
     printed = capfd.readouterr()
     assert "Ctrl-C again ends at once" in printed.err and "Asked to end: step 3 is saved" in printed.out
 
@@ -90,7 +90,7 @@ def test_a_second_ctrl_c_ends_before_the_state_is_saved(with_ctrl_c, tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
 
     interrupted(tmp_path, callbacks=[Impatient()])
-    assert TrainingState(tmp_path).read_last() is None
+    assert read_last(tmp_path) is None
 
 
 def test_without_its_exact_resume_it_is_refused(tmp_path):

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
+from saved_arrays import all_arrays, read_last
 from tiers import every_backend, full_but, on
 
 from keras_bert_impl.callbacks.saved_states import FileState, TrainingState, restore, variables_of
@@ -36,7 +37,7 @@ def test_a_damaged_state_is_passed_over_for_the_one_before(tmp_path, capsys):
     for place in range(len(content) // 3, len(content) // 3 + 32):  # some bytes of a zip file mean nothing
         content[place] ^= 255
     state.paths()[1].write_bytes(content)
-    step, _, notes = state.read_last()
+    step, _, notes = read_last(tmp_path)
     assert step == 2 and notes == {"step": 2}
     assert "step-00000003.npz is damaged, and is now step-00000003.npz.damaged" in capsys.readouterr().out
     assert (tmp_path / "step-00000003.npz.damaged").read_bytes() == content, "nothing is removed"
@@ -47,7 +48,7 @@ def test_no_byte_changes_an_array_unnoticed(tmp_path, step):
     state = TrainingState(tmp_path)
     state.save(small_model(), 1)
     (path,) = state.paths()
-    content, expected = path.read_bytes(), FileState(path).all_arrays()
+    content, expected = path.read_bytes(), all_arrays(FileState(path))
     detected = 0
     for place in range(0, len(content), step):
         path.write_bytes(content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :])
@@ -58,7 +59,7 @@ def test_no_byte_changes_an_array_unnoticed(tmp_path, step):
             detected += 1
             continue
         for name, array in expected.items():
-            np.testing.assert_array_equal(found.all_arrays()[name], array)
+            np.testing.assert_array_equal(all_arrays(found)[name], array)
     assert detected > len(content) / step / 2
 
 
@@ -68,7 +69,7 @@ def test_a_training_whose_states_are_all_damaged_does_not_begin_anew(tmp_path):
     state.paths()[0].write_bytes(b"nothing of it")
     for _ in range(2):  # the second time the file has its other name
         with pytest.raises(ValueError, match=r"All states in .* are damaged, and have been renamed to \*.damaged"):
-            state.read_last()
+            read_last(tmp_path)
 
 
 def test_a_state_that_cannot_be_read_now_stays(tmp_path, monkeypatch):
@@ -82,9 +83,9 @@ def test_a_state_that_cannot_be_read_now_stays(tmp_path, monkeypatch):
 
     monkeypatch.setattr(np, "load", fail)
     with pytest.raises(ValueError, match=r"step-00000002.npz cannot be read \(.*Input/output error\)\. Nothing was"):
-        state.read_last()
+        read_last(tmp_path)
     monkeypatch.undo()
-    assert state.paths() == before and state.read_last()[0] == 2
+    assert state.paths() == before and read_last(tmp_path)[0] == 2
 
 
 def test_a_full_disk_leaves_the_states_there_are(tmp_path, monkeypatch):
@@ -99,7 +100,7 @@ def test_a_full_disk_leaves_the_states_there_are(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         state.save(model, 2)
     monkeypatch.undo()
-    assert state.read_last()[0] == 1
+    assert read_last(tmp_path)[0] == 1
 
 
 def test_a_state_of_another_model_is_refused(tmp_path):
@@ -181,7 +182,7 @@ def test_a_save_that_was_killed_leaves_what_was_there(tmp_path):
     state.save(model, 1)
     state.finish()
     (tmp_path / "step-00000002.orbax-checkpoint-tmp").mkdir()
-    assert state.read_last()[0] == 1
+    assert read_last(tmp_path)[0] == 1
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
 
 
@@ -191,7 +192,7 @@ def test_a_directory_of_a_newer_step_goes_before_a_file(tmp_path):
     one.save(model, 1)
     several.save(model, 2)
     several.finish()
-    assert one.read_last()[0] == 2
+    assert read_last(tmp_path)[0] == 2
     one.save(model, 3)
     assert [path.name for path in one.paths()] == ["step-00000002", "step-00000003.npz"]
 

@@ -4,11 +4,11 @@ import keras
 import numpy as np
 import pytest
 from made_fits import LABELS, TEXTS, build
+from saved_arrays import read_last
 from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks import ExactResume, StopOnBadLoss
-from keras_bert_impl.callbacks.saved_states import TrainingState
 
 
 def diverging():
@@ -34,7 +34,7 @@ def test_steps_are_counted_over_epochs_and_resumptions(tmp_path):
     resume = ExactResume(tmp_path / "run", every_steps=2)
     model = build()
     model.fit(TEXTS, LABELS, batch_size=3, shuffle=False, verbose=0, callbacks=[resume])
-    assert TrainingState(tmp_path / "run").read_last()[0] == 5
+    assert read_last(tmp_path / "run")[0] == 5
 
     class Poison(kbi.callbacks.BestWeights):
         def __init__(self):
@@ -51,7 +51,7 @@ def test_steps_are_counted_over_epochs_and_resumptions(tmp_path):
     with pytest.raises(ValueError, match="The loss of step 9 is nan"):
         build().fit(TEXTS, LABELS, batch_size=3, shuffle=False, epochs=2, verbose=0, callbacks=callbacks)
     assert (tmp_path / "diverged_step_00000009.npz").is_file()
-    assert TrainingState(tmp_path / "run").read_last()[0] == 5, "the spoiled weights are not saved"
+    assert read_last(tmp_path / "run")[0] == 5, "the spoiled weights are not saved"
 
 
 @on("tensorflow", "jax")  # Keras has no steps_per_execution on torch
@@ -65,7 +65,7 @@ def test_of_steps_that_are_executed_together_the_bad_one_is_named(tmp_path):
         model.fit(TEXTS + TEXTS[:4], labels, batch_size=3, epochs=2, shuffle=False, verbose=0, callbacks=callbacks)
     with np.load(tmp_path / "diverged_step_00000004.npz") as batch:
         assert np.max(batch["labels"]) > 9e37 and len(batch["labels"]) == 3
-    step, arrays, _ = TrainingState(tmp_path / "run").read_last()
+    step, arrays, _ = read_last(tmp_path / "run")
     assert step == 3 and all(np.isfinite(array).all() for name, array in arrays.items() if name.startswith("model/"))
 
 
@@ -82,7 +82,7 @@ def test_an_update_that_spoils_the_weights_is_found_although_its_loss_is_finite(
         model.fit(
             TEXTS, LABELS, batch_size=3, shuffle=False, verbose=0, callbacks=[Spoil(), StopOnBadLoss(tmp_path), resume]
         )
-    assert TrainingState(tmp_path / "run").read_last() is None
+    assert read_last(tmp_path / "run") is None
 
 
 def test_a_training_after_a_bad_one_is_judged_by_itself(tmp_path):

@@ -3,7 +3,6 @@
 import types
 
 import keras
-import numpy as np
 import pytest
 from made_fits import LABELS, LENGTHS, TEXTS, build
 

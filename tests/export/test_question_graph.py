@@ -11,8 +11,8 @@ import keras_bert_impl as kbi
 from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.models.span_answers import best_answers
 from keras_bert_impl.preprocessing.graphs.text_rows import windows_of
+from keras_bert_impl.preprocessing.long_texts import best_windows, window_begins
 from keras_bert_impl.preprocessing.question_windows import Question
-from keras_bert_impl.preprocessing.windows import best_windows, window_begins
 from keras_bert_training.tasks import question_answering, squad_files
 
 pytestmark = on("tensorflow")
@@ -57,8 +57,7 @@ def test_answers_are_those_of_the_task(sequence_length, ask):
     task, tokenizer = question_answering.TASKS["question_answering"], model.tokenizer
     rows = task.featurize(tokenizer, squad_files.Questions(questions, {"data": []}, True), None, sequence_length)
     outputs = predict_rows(model, LengthBatches(tokenizer, rows, 3, sequence_length, shuffle=False))
-    starts, ends = ([logits[:, column] for logits in outputs] for column in (0, 1))
-    answers, odds = best_answers(questions, rows.source, starts, ends, with_impossible=True)
+    answers, odds = best_answers(questions, rows.source, outputs, with_impossible=True)
     for number, context in enumerate(CONTEXTS):
         with_text = [found for found in answers[number] if found.text]
         expected = with_text[0].text if with_text else ""

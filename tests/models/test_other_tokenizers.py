@@ -20,8 +20,8 @@ from tiers import full_but
 
 import keras_bert_impl as kbi
 from keras_bert_impl.preprocessing.fit_inputs import evaluation
+from keras_bert_impl.preprocessing.labelled_words import split_texts, split_words
 from keras_bert_impl.preprocessing.question_windows import Question, make_windows
-from keras_bert_impl.preprocessing.word_rows import split_texts, split_words
 from keras_bert_impl.text.tokenizers.rows import pack_rows
 
 TEXT = "In 2018,  Google released BERT."

@@ -7,7 +7,7 @@ from conftest import QUICK_STEPS, without
 from every_model import KINDS, MODELS, inputs_of
 
 import keras_bert_impl as kbi
-from keras_bert_impl.encoders.own_inputs import own_inputs
+from keras_bert_impl.encoders.keras_methods import own_inputs
 
 LABELS = np.array([0, 2], "int32")
 # Names that sort before, between and behind those of the inputs.

@@ -28,11 +28,11 @@ def answers_to_words(
         [[5, 6]] * rows, [[7] * count] * rows, [4] * rows, [0] * rows, [offsets] * rows,
         [np.ones(count, bool) if is_best is None else np.array(is_best)] * rows, *[[0] * rows] * 3,
     )  # fmt: skip
-    starts, ends = (
-        [np.array([null[kind], *[beyond] * 3, *window[kind], *[beyond] * 3], dtype) for window in logits]
-        for kind in (0, 1)
-    )
-    answers, odds = best_answers([Question("q", "?", context, [])], windows, starts, ends, with_impossible, **most)
+    outputs = [
+        np.array([[null[kind], *[beyond] * 3, *window[kind], *[beyond] * 3] for kind in (0, 1)], dtype).T
+        for window in logits
+    ]
+    answers, odds = best_answers([Question("q", "?", context, [])], windows, outputs, with_impossible, **most)
     return answers[0], odds and odds[0]
 
 

@@ -3,8 +3,8 @@ import pytest
 from tiers import once
 
 from keras_bert_impl.models.span_answers import best_answers
+from keras_bert_impl.preprocessing.long_texts import best_windows, window_begins
 from keras_bert_impl.preprocessing.question_windows import Question, answer_tokens, make_windows
-from keras_bert_impl.preprocessing.windows import best_windows, window_begins
 
 pytestmark = once
 

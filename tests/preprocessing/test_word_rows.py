@@ -1,6 +1,6 @@
 from tiers import once
 
-from keras_bert_impl.preprocessing.word_rows import IGNORED, rows_of_pieces, split_texts, split_words
+from keras_bert_impl.preprocessing.labelled_words import IGNORED, rows_of_pieces, split_texts, split_words
 from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS
 
 pytestmark = once

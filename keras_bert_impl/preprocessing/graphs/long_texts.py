@@ -1,4 +1,4 @@
-"""Long texts in TensorFlow graphs: what `preprocessing.long_texts` and `preprocessing.windows` do in NumPy."""
+"""Long texts in TensorFlow graphs: what `preprocessing.long_texts` does in NumPy."""
 
 from keras_bert_impl.preprocessing.graphs.ragged import between, row_numbers, side_by_side
 from keras_bert_impl.quiet_tensorflow import tf
@@ -34,7 +34,7 @@ def windows_of(pieces, room, step=None):
 
 
 def best_windows(places, lengths, room, step=None):
-    """The window of its text that shows a piece with the most context, as `preprocessing.windows.best_windows`.
+    """The window of its text that shows a piece with the most context, as `preprocessing.long_texts.best_windows`.
 
     Args:
         places: of pieces in their texts, int32 (places,).

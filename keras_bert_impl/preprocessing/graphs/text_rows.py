@@ -225,7 +225,7 @@ class Graph:
 def pieces_of_words(pieces_of, words):
     """The pieces of each word of each text, (batch, words) strings: RaggedTensor (all words, pieces).
 
-    A word that the tokenizer removes completely becomes the unknown token, as in `word_rows.split_words`.
+    A word that the tokenizer removes completely becomes the unknown token, as in `labelled_words.split_words`.
     """
     pieces = pieces_of.of_words(words)
     spare = tf.fill([tf.shape(words.flat_values)[0], 1], pieces_of.tokenizer.unk_id)

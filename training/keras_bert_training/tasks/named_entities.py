@@ -11,8 +11,7 @@ from keras_bert_impl.json_files import written_whole
 from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import FeatureTagger, TokenClassifier
 from keras_bert_impl.preprocessing.entities import are_entities
-from keras_bert_impl.preprocessing.labelled_words import of_first_pieces
-from keras_bert_impl.preprocessing.word_rows import IGNORED, rows_of_pieces, split_words
+from keras_bert_impl.preprocessing.labelled_words import IGNORED, of_first_pieces, rows_of_pieces, split_words
 from keras_bert_training.tasks import Task
 from keras_bert_training.tasks.conll import Sentence, label_names, read_conll
 from keras_bert_training.tasks.scores import refuse_nan

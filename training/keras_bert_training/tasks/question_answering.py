@@ -97,12 +97,9 @@ class QuestionAnswering(Task):
 
     def _answers(self, examples, rows, outputs):
         refuse_nan(outputs, "The logits of window")
-        starts, ends = ([logits[:, column] for logits in outputs] for column in (0, 1))
         # A test file without answers does not show whether questions can be unanswerable; a threshold implies it.
         with_impossible = examples.with_impossible or self.null_threshold is not None
-        return best_answers(
-            examples.questions, rows.source, starts, ends, with_impossible, self.n_best, self.longest_answer
-        )
+        return best_answers(examples.questions, rows.source, outputs, with_impossible, self.n_best, self.longest_answer)
 
 
 def _wrong(examples, answers, texts):

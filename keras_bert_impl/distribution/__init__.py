@@ -12,8 +12,10 @@ from keras_bert_impl.distribution.devices import Distribution, Kind, distributed
 from keras_bert_impl.distribution.divided_state import axes_of_state, divided_as_state, layout_of_state
 from keras_bert_impl.distribution.interrupted_steps import kept_step, weights_given_back
 from keras_bert_impl.distribution.processes import (
+    SHARED_TOKEN,
     EndSignal,
     SharedClock,
+    check_shared,
     failing_together,
     from_chief,
     gathered_from_processes,
@@ -42,7 +44,6 @@ from keras_bert_impl.distribution.replicas import (
     sum_over_replicas,
     to_numpy,
 )
-from keras_bert_impl.distribution.shared_directory import SHARED_TOKEN, check_shared
 from keras_bert_impl.distribution.split_weights import BY_COLUMNS, BY_ROWS, BY_WORDS, axes_of_weight, split
 
 __all__ = [

@@ -8,12 +8,15 @@ from keras import ops
 
 from keras_bert_impl.encoders.asked import Asked
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, WeightedCrossEntropy
-from keras_bert_impl.models.joint_filling import fill_together
+from keras_bert_impl.models.answers import best
 from keras_bert_impl.models.task_model import TaskModel
 from keras_bert_impl.preprocessing import MaskedLMPreprocessor
 from keras_bert_impl.preprocessing.labels import LabelRule
 from keras_bert_impl.preprocessing.texts import to_strings
 from keras_bert_impl.text.tokenizers.rows import pack_rows, sentence_without_mask
+
+# Combinations of words for several masks that are kept after each, if no more are asked for.
+BEAM = 20
 
 
 class FilledMask(typing.NamedTuple):
@@ -22,6 +25,14 @@ class FilledMask(typing.NamedTuple):
 
     token: str
     id: int
+    probability: float
+
+
+class FilledText(typing.NamedTuple):
+    """One guess for all masks of a text: the filled text, the pieces as they read, their joint probability."""
+
+    text: str
+    tokens: list[str]
     probability: float
 
 
@@ -116,7 +127,7 @@ class MaskedLM(TaskModel):
             text: a text, or a list of texts.
             top_k: words for each mask, or combinations.
             together: False guesses each word as if the other masks stayed masks; True finds the most likely
-                combinations of words for all masks, see `joint_filling.fill_together`.
+                combinations of words for all masks, see `fill_together`.
             batch_size: how many texts are computed at once; with together one, in all its fillings.
 
         Returns: a list with an entry for each mask: a list of top_k FilledMask, the most likely first. With
@@ -148,3 +159,43 @@ def guesses(logits, count, vocabulary_size):
     (..., vocabulary)."""
     # An embedding may have more rows than the tokenizer has words, such as a multiple of 8: these are not guessed.
     return ops.top_k(ops.softmax(logits)[..., :vocabulary_size], count)
+
+
+def fill_together(model, text, k):
+    """The k most probable combinations of words for the masks of a text.
+
+    The probability of a combination is the product of a probability for each word, from left to right: that of the word
+    given the text in which the masks before it are filled and those after it are still masks. After each mask, the
+    max(k, 20) most probable beginnings are kept; a combination whose beginning is not among them is not found.
+
+    Returns: a list of k FilledText, the most probable first.
+    """
+    tokenizer = model.tokenizer
+    rows = model.rows([text])
+    width = max(k, BEAM)
+    ids, scores = rows["token_ids"], np.zeros(1)  # (combinations, length), (combinations,)
+    for place in np.flatnonzero(ids[0] == tokenizer.mask_id):
+        scores = scores[:, None] + _log_probabilities(model, rows, ids, place)  # (combinations, vocabulary)
+        [kept] = best(scores.reshape(1, -1), min(width, scores.size))
+        beginnings, words = np.unravel_index(kept, scores.shape)
+        ids, scores = ids[beginnings].copy(), scores[beginnings, words]
+        ids[:, place] = words
+    places = rows["token_ids"][0] == tokenizer.mask_id
+    return [
+        FilledText(
+            tokenizer.filled_text(text, [tokenizer.id_to_token(int(word)) for word in row[places]]),
+            [tokenizer.piece_text(int(word)) for word in row[places]],
+            float(np.exp(score)),
+        )
+        for row, score in zip(ids[:k], scores, strict=False)
+    ]
+
+
+def _log_probabilities(model, rows, ids, place):
+    """Log probabilities of the tokenizer's words at one position of each row of ids: (rows, vocabulary), float64."""
+    inputs = {name: np.repeat(array, len(ids), axis=0) for name, array in rows.items()}
+    inputs |= {"token_ids": ids, "mask_positions": np.full((len(ids), 1), place, "int32")}
+    logits = model.predict(inputs, verbose=0)[:, 0].astype("float64")
+    logits -= logits.max(axis=-1, keepdims=True)
+    # An embedding may have more rows than the tokenizer has words: these take their share, but are not guessed.
+    return (logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True)))[:, : model.tokenizer.vocabulary_size]

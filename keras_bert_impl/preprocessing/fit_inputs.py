@@ -1,7 +1,7 @@
 """From what a user passes to `fit`, `evaluate` and `predict` to what Keras takes, once and in one direction.
 
-Data of other libraries become lists, arrays and batches (`other_libraries`, `batch_sources`); the model's preprocessor
-makes rows of them, with labels that the model checks; rows of about the same length become batches (`batching`).
+Data of other libraries become lists, arrays and batches (`texts`); the model's preprocessor makes rows of them, with
+labels that the model checks; rows of about the same length become batches (`batching`).
 """
 
 import itertools
@@ -9,21 +9,19 @@ import math
 import typing
 
 import keras
-import numpy as np
 
 from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, padded_length
 from keras_bert_impl.distribution import needs_equal_shapes
-from keras_bert_impl.preprocessing.labels import Positions, refuse_numbers_as_names, sizes_of_arrays, sizes_of_texts
+from keras_bert_impl.preprocessing.labels import refuse_numbers_as_names
 from keras_bert_impl.preprocessing.long_texts import stream_of_windows, texts_of_batches
 from keras_bert_impl.preprocessing.splits_and_weights import (
-    in_order_of_classes,
     split_rows,
     weights_by_number,
     weights_of_rows,
     with_class_weights,
 )
 from keras_bert_impl.preprocessing.text_batches import TextBatches
-from keras_bert_impl.preprocessing.texts import BatchSource, in_memory, is_texts, received
+from keras_bert_impl.preprocessing.texts import BatchSource, in_memory, in_order_of_classes, is_texts, received
 from keras_bert_impl.text.tokenizers.rows import ROW_MULTIPLE
 
 WITHOUT_LABELS = "The texts have no labels: pass (texts, labels), as validation_data, too."
@@ -58,11 +56,8 @@ def training(model, given, batch_size, validation_batch_size, steps, validation_
     preprocessor = model.make_preprocessor()
     x, y, weights = _received(model, preprocessor, given.x, given.y, given.sample_weight)
     _refuse_beside_batches(x, y, weights, batch_size)
-    split, validation, class_weight = given.validation_split, given.validation_data, given.class_weight
-    validation, class_weight = (
-        _received_validation(model, preprocessor, validation),
-        weights_by_number(class_weight, model),
-    )
+    validation, split = _received_validation(model, preprocessor, given.validation_data), given.validation_split
+    class_weight = None if given.class_weight is None else weights_by_number(given.class_weight, model)
     is_natural = preprocessor.takes(x)
     if split and validation is None and is_natural:
         ((x, y, weights), validation), split = split_rows((x, y, weights), split), 0.0
@@ -148,15 +143,6 @@ def sorted_batches(model, rows, batch_size, multiple=None):
 def length_multiple(model):
     """What lengths are rounded up to: where every new shape is compiled, few different ones are faster."""
     return ROW_MULTIPLE if model.jit_compile else 8
-
-
-def checked_beside(model, x, labels, weights):
-    """Labels and weights of arrays of ids; those of batches that were made before are checked in place."""
-    if isinstance(x, LengthBatches) and not isinstance(x.rows.labels, dict | None):
-        sizes = sizes_of_texts(x.rows, x.tokenizer.template, x.sequence_length)
-        model.checked_labels(sizes, np.asarray(x.rows.labels).view(Positions), x.rows.weights)
-    sizes = None if labels is None else sizes_of_arrays(x)
-    return (labels, weights) if sizes is None else model.checked_labels(sizes, labels, weights)
 
 
 def inputs(model, preprocessor, x, steps=None, with_labels=False, is_training=False):

@@ -76,17 +76,16 @@ def rows_of_long_texts(ids, room, long_texts):
     return Rows(windows, windows=np.array(list(map(len, begins))))
 
 
-def share_labels(rows, labels, weights):
-    """The Rows with these labels and weights of texts, which the windows of a text share. The loss, which Keras divides
-    by the number of windows, shall be that of texts: hence times as many windows as a text has on average."""
-    counts = rows.windows
-    if counts is not None and labels is not None:
+def share_labels(rows):
+    """Rows of windows, which share the labels and weights of their texts. The loss, which Keras divides by the number of
+    windows, shall be that of texts: hence times as many windows as a text has on average."""
+    counts, weights = rows.windows, rows.weights
+    if rows.labels is not None:
         owner = np.repeat(np.arange(len(counts)), counts)
-        labels = labels[owner]
+        rows.labels = rows.labels[owner]
         if weights is not None or counts.max() > 1:
             of_texts = np.ones(len(counts), "float32") if weights is None else weights
-            weights = of_texts[owner] * (counts.mean() / counts[owner]).astype("float32")
-    rows.labels, rows.weights = labels, weights
+            rows.weights = of_texts[owner] * (counts.mean() / counts[owner]).astype("float32")
     return rows
 
 

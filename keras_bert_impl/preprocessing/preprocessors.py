@@ -189,7 +189,8 @@ class Preprocessor:
         checked; without it labels are those that `class_names` name, or any.
         """
         rows = self.unlabelled(x)
-        return share_labels(rows, *(check or self.named)(self.sizes(rows), y, sample_weight))
+        rows.labels, rows.weights = (check or self.named)(self.sizes(rows), y, sample_weight)
+        return rows if rows.windows is None else share_labels(rows)
 
     def unlabelled(self, x):
         """The Rows of texts or pairs, without labels."""

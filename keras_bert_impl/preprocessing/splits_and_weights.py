@@ -48,8 +48,6 @@ def weights_by_number(class_weight, model):
     Raises: ValueError for a class that the model does not have, or for a model whose rows do not have one class each,
         where Keras would take other weights in silence.
     """
-    if class_weight is None:
-        return None
     output = model.outputs[0].shape
     several = len(output) > 2 or model.multi_label or model.own_losses
     if several or (model.class_names is None and output[-1] == 1):
@@ -73,17 +71,6 @@ def weights_of_names(class_weight, names):
         class_weight = dict(zip(numbers, class_weight.values(), strict=True))
     finite_weights(np.array([*class_weight.values()], float), "class_weight")
     return class_weight
-
-
-def in_order_of_classes(labels, names):
-    """Labels; of a table with a column for each class, the columns in the order of the model's classes."""
-    columns = getattr(labels, "columns", None)
-    if columns is None or not names:
-        return labels
-    found = [str(column) for column in columns]
-    if len(found) > 1 and sorted(found) != sorted(names):
-        raise ValueError(f"The columns of the labels are {found}, the classes {list(names)}.")
-    return np.asarray(labels if len(found) < 2 else labels[[columns[found.index(name)] for name in names]])
 
 
 def balanced_weights(labels):

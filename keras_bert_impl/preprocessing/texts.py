@@ -142,6 +142,17 @@ def in_memory(values):
     return values.to_numpy() if is_numeric else values.to_list()
 
 
+def in_order_of_classes(labels, names):
+    """Labels; of a table with a column for each class, the columns in the order of the model's classes."""
+    columns = getattr(labels, "columns", None)
+    if columns is None or not names:
+        return labels
+    found = [str(column) for column in columns]
+    if len(found) > 1 and sorted(found) != sorted(names):
+        raise ValueError(f"The columns of the labels are {found}, the classes {list(names)}.")
+    return np.asarray(labels if len(found) < 2 else labels[[columns[found.index(name)] for name in names]])
+
+
 def received(x, is_pair=False):
     """Converts the inputs given to a model to a form that it knows: lists and arrays of texts, a BatchSource of texts,
     or what Keras takes.

@@ -5,7 +5,7 @@ import pytest
 from conftest import QUICK_STEPS
 
 import keras_bert_impl as kbi
-from keras_bert_impl.models import joint_filling
+from keras_bert_impl.models.masked_lm import fill_together
 
 TEXT = "the [MASK] [MASK] in rain"
 
@@ -41,7 +41,7 @@ def every_combination(model):
 
 
 def test_the_likeliest_combinations_are_those_of_counting_all(model):
-    found = joint_filling.fill_together(model, TEXT, 24**2)  # as many as there are, so that none is left out
+    found = fill_together(model, TEXT, 24**2)  # as many as there are, so that none is left out
     shares = {tuple(filled.tokens): filled.probability for filled in found}
     for pair, share in every_combination(model).items():
         assert shares[pair] == pytest.approx(share, rel=1e-3)

@@ -118,6 +118,6 @@ def test_an_answer_has_no_white_space_at_its_ends():
     # SentencePiece's lone sign for a space has no characters and lies behind the space.
     offsets = np.array([[0, 3], [4, 4], [4, 7]])
     windows = Windows([[5]], [[7, 8, 9]], [3], [0], [offsets], [np.ones(3, bool)], [0], [0], [0])
-    starts, ends = [np.array([0.0, 0, 0, 3, 0, 0, 0])], [np.array([0.0, 0, 0, 0, 3, 0, 0])]
-    answers, _ = best_answers([Question("q", "?", "the cat", [])], windows, starts, ends, False)
+    logits = [np.array([[0.0, 0, 0, 3, 0, 0, 0], [0.0, 0, 0, 0, 3, 0, 0]]).T]
+    answers, _ = best_answers([Question("q", "?", "the cat", [])], windows, logits, False)
     assert answers[0][0][:2] == ("the", 6.0) and (answers[0][0].start, answers[0][0].end) == (0, 3)

@@ -58,10 +58,10 @@ def test_a_question_without_an_answer_has_the_place_of_cls_in_each_window(tokeni
     for row, (first, second) in enumerate(zip(windows.first, windows.second, strict=True)):
         whole = [*first, tokenizer.sep_id, *second, tokenizer.sep_id, tokenizer.cls_id]
         assert rows.labels[row].tolist() == [whole.index(tokenizer.cls_id)] * 2
-    logits = [np.zeros(40) for _ in windows.first]
+    logits = [np.zeros((40, 2)) for _ in windows.first]
     for row, place in enumerate(windows.cls_place):
         logits[row][place] = 3.0
-    answers, odds = best_answers(questions, windows, logits, logits, with_impossible=True)
+    answers, odds = best_answers(questions, windows, logits, with_impossible=True)
     assert (answers[0][0].text, answers[0][0].score, odds) == ("", 6.0, [6.0])
 
 

@@ -49,18 +49,18 @@ def test_a_token_is_best_where_its_poorer_side_is_richest():
 
 def logits_for(windows, **scores):
     """Logits that are 0 except where a keyword sets them: row_start_position=score."""
-    starts, ends = ([np.zeros(11) for _ in windows.first] for _ in range(2))
+    logits = [np.zeros((11, 2)) for _ in windows.first]
     for name, score in scores.items():
         kind, row, place = name.split("_")
-        (starts if kind == "start" else ends)[int(row)][int(place)] = score
-    return starts, ends
+        logits[int(row)][int(place), ("start", "end").index(kind)] = score
+    return logits
 
 
 def test_answers_are_cut_from_the_original_text(small_tokenizer):
     context = "The  Cat\tSAT on a mat ."
     asked = [Question("q", "the dog", context, [])]
     windows = make_windows(small_tokenizer, asked, sequence_length=11, stride=4, question_length=2)
-    answers, odds = best_answers(asked, windows, *logits_for(windows, start_0_5=9.0, end_0_6=9.0), False)
+    answers, odds = best_answers(asked, windows, logits_for(windows, start_0_5=9.0, end_0_6=9.0), False)
     assert (answers[0][0].text, answers[0][0].score, odds) == ("Cat\tSAT", 18.0, None)
     assert sum(found.probability for found in answers[0]) == pytest.approx(1)
 

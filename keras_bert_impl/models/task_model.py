@@ -33,6 +33,7 @@ from keras_bert_impl.preprocessing.labels import (
     sizes_of_arrays,
     sizes_of_texts,
 )
+from keras_bert_impl.preprocessing.long_texts import arguments_of
 from keras_bert_impl.preprocessing.text_batches import TextBatches
 from keras_bert_impl.preprocessing.texts import in_memory, is_texts
 from keras_bert_impl.text.tokenizers import tokenizer_from_config, tokenizer_to_config
@@ -119,8 +120,7 @@ class TaskModel(EpochLossModel):
 
     def preprocessor_arguments(self):
         """Those of `preprocessor_class` beside tokenizer and sequence_length."""
-        long_texts = getattr(self, "long_texts", "cut")
-        return {} if long_texts == "cut" else {"truncate": long_texts}
+        return arguments_of(getattr(self, "long_texts", "cut"))
 
     @in_scope_of_model
     def fit(

@@ -9,8 +9,7 @@ from keras_bert_impl.models.compile_arguments import takes_zeros_and_ones
 from keras_bert_impl.models.pretrained import checked_class_names
 from keras_bert_impl.models.task_model import ClassesModel, text_scores
 from keras_bert_impl.preprocessing.labels import LabelRule
-from keras_bert_impl.preprocessing.long_texts import LONG_TEXTS
-from keras_bert_impl.suggestions import one_of
+from keras_bert_impl.preprocessing.long_texts import checked_long_texts
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -65,7 +64,7 @@ class TextClassifier(ClassesModel):
         encoder = encoder.for_task("text")
         logits, dropout_rate = text_scores(encoder, num_classes, dropout_rate)
         arguments = {"num_classes": num_classes, "dropout_rate": dropout_rate, "class_names": class_names}
-        arguments |= {"multi_label": multi_label, "long_texts": one_of("long_texts", long_texts, LONG_TEXTS)}
+        arguments |= {"multi_label": multi_label, "long_texts": checked_long_texts(long_texts)}
         super().__init__(encoder, tokenizer, sequence_length, logits, name, **arguments)
 
     def usual_objective(self):

@@ -20,7 +20,7 @@ from keras_bert_impl.models.task_model import TaskModel, check_has_four_layers
 from keras_bert_impl.optimization import BertAdamW
 from keras_bert_impl.preprocessing.column_rows import ColumnsPreprocessor, sizes_of_columns, text_numbers
 from keras_bert_impl.preprocessing.labels import LabelRule, checked_labels
-from keras_bert_impl.preprocessing.long_texts import LONG_TEXTS
+from keras_bert_impl.preprocessing.long_texts import checked_long_texts
 from keras_bert_impl.preprocessing.texts import to_strings
 from keras_bert_impl.suggestions import one_of
 from keras_bert_impl.user_warnings import warn_user
@@ -95,7 +95,6 @@ class TextEmbedder(TaskModel):
     ):
         pooling = checked_pooling(pooling)
         one_of("similarity_function", similarity_function, SIMILARITIES)
-        one_of("long_texts", long_texts, LONG_TEXTS)
         if encoder.cls_is_last and {"cls", "last_four"} & set(modes_of(pooling)):
             raise ValueError(
                 f"pooling {pooling!r} takes the first token, which in a row of an {encoder.config.family} is text: "
@@ -107,7 +106,7 @@ class TextEmbedder(TaskModel):
         vectors = TokenPooling(pooling, normalize, dtype="float32", name="pooling")(
             tokens, encoder.input["padding_mask"]
         )
-        arguments = {"pooling": pooling, "normalize": normalize, "long_texts": long_texts}
+        arguments = {"pooling": pooling, "normalize": normalize, "long_texts": checked_long_texts(long_texts)}
         arguments |= {"prompts": dict(prompts) if prompts else None, "similarity_function": similarity_function}
         super().__init__(encoder, tokenizer, sequence_length, vectors, name, **arguments)
         self.input_spec = None  # rows of several texts, (batch, columns, length), are inputs, too

@@ -5,8 +5,7 @@ import keras
 from keras_bert_impl.encoders.asked import PAIR, TEXT, Asked
 from keras_bert_impl.models.task_model import TaskModel, text_scores
 from keras_bert_impl.preprocessing.labels import LabelRule
-from keras_bert_impl.preprocessing.long_texts import LONG_TEXTS
-from keras_bert_impl.suggestions import one_of
+from keras_bert_impl.preprocessing.long_texts import checked_long_texts
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -41,7 +40,7 @@ class TextRegressor(TaskModel):
     ):
         encoder = encoder.for_task("text")
         value, dropout_rate = text_scores(encoder, 1, dropout_rate)
-        arguments = {"dropout_rate": dropout_rate, "long_texts": one_of("long_texts", long_texts, LONG_TEXTS)}
+        arguments = {"dropout_rate": dropout_rate, "long_texts": checked_long_texts(long_texts)}
         super().__init__(encoder, tokenizer, sequence_length, value, name, **arguments)
 
     def usual_objective(self):

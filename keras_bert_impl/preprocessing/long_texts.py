@@ -13,6 +13,7 @@ import numpy as np
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.preprocessing.splits_and_weights import weights_of_rows
 from keras_bert_impl.preprocessing.texts import is_texts, to_strings
+from keras_bert_impl.suggestions import one_of
 
 LONG_TEXTS = ("cut", "head_and_tail", "windows")
 
@@ -87,6 +88,16 @@ def share_labels(rows):
             of_texts = np.ones(len(counts), "float32") if weights is None else weights
             rows.weights = of_texts[owner] * (counts.mean() / counts[owner]).astype("float32")
     return rows
+
+
+def checked_long_texts(long_texts):
+    """`long_texts`. Raises ValueError if it is none of LONG_TEXTS."""
+    return one_of("long_texts", long_texts, LONG_TEXTS)
+
+
+def arguments_of(long_texts):
+    """Those of a TextPreprocessor that does with long texts as a model's `long_texts` says."""
+    return {} if long_texts == "cut" else {"truncate": long_texts}
 
 
 def head_and_tail(ids, room):

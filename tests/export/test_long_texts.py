@@ -11,7 +11,7 @@ from tiers import full_but, on
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints import open_checkpoint
 from keras_bert_impl.export import export_onnx, export_saved_model, open_export
-from keras_bert_impl.preprocessing import windows
+from keras_bert_impl.preprocessing import long_texts as in_memory
 from keras_bert_serving.row_servable import RowServable
 from keras_bert_serving.servable import SessionOptions
 from keras_bert_training.commands.convert import model_of
@@ -103,12 +103,12 @@ def test_windows_in_a_graph_are_those_in_memory(room):
     from keras_bert_impl.preprocessing.graphs.long_texts import best_windows, windows_of
 
     texts = [list(range(count)) for count in range(23)]
-    begins, expected = windows.windows_of(texts, room)
+    begins, expected = in_memory.windows_of(texts, room)
     found, counts = windows_of(tf.ragged.constant(texts, tf.int32, row_splits_dtype="int64"), room)
     assert found.to_list() == expected and counts.numpy().tolist() == list(map(len, begins))
     for ids, of_text in zip(texts[1:], begins[1:], strict=True):
         number, place = best_windows(tf.range(len(ids)), tf.fill([len(ids)], len(ids)), room)
-        assert number.numpy().tolist() == windows.best_windows(len(ids), of_text, room).tolist()
+        assert number.numpy().tolist() == in_memory.best_windows(len(ids), of_text, room).tolist()
         assert (place.numpy() + np.array(of_text)[number.numpy()]).tolist() == ids
 
 

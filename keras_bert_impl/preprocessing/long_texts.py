@@ -78,7 +78,7 @@ def rows_of_long_texts(ids, room, long_texts):
 
 
 def share_labels(rows):
-    """Rows of windows, which share the labels and weights of their texts. The loss, which Keras divides by the number of
+    """Rows of windows that share the labels and weights of their texts. The loss, which Keras divides by the number of
     windows, shall be that of texts: hence times as many windows as a text has on average."""
     counts, weights = rows.windows, rows.weights
     if rows.labels is not None:

@@ -1,7 +1,6 @@
-"""Changes the size of a checkpoint: more positions, more words, fewer layers."""
+"""Changes the size of a checkpoint: more or fewer positions, more words."""
 
 import dataclasses
-import re
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from keras_bert_impl.text.tokenizers import WordPieceTokenizer
 BY_WORD = ("token_embedding/embeddings", "masked_lm_head/decoder/embeddings", "masked_lm_head/output_bias")
 
 
-def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
+def grow(checkpoint, max_length=None, new_words=()):
     """Changes the size of a checkpoint, for any `from_pretrained`; prints what each change does.
 
         checkpoint = kbi.checkpoints.grow(kbi.checkpoints.open_checkpoint(path), max_length=1024)
@@ -24,29 +23,13 @@ def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
             neighbours close (Beltagy et al. 2020, "Longformer", section 5); if there are fewer, the first are kept.
         new_words: words to append to the vocabulary, each a single token; each starts as the mean of all trained
             words, in the embedding and in the output bias.
-        num_layers: the number of layers to keep, from the first.
 
     Returns: a Checkpoint; the file itself is not changed.
-    Raises: ValueError for words that the tokenizer can never produce, for words without a WordPieceTokenizer, or for
-        more layers than the checkpoint has.
+    Raises: ValueError for words that the tokenizer can never produce, or for words without a WordPieceTokenizer.
     """
     old = checkpoint.config
-    if num_layers is not None and not 1 <= num_layers <= old.num_layers:
-        raise ValueError(
-            f"num_layers {num_layers}: the checkpoint has {old.num_layers} layers; choose 1 to {old.num_layers}."
-        )
     read_tokenizer, vocabulary_size = _with_words(checkpoint, list(new_words))
-    config = dataclasses.replace(
-        old,
-        max_length=max_length or old.max_length,
-        vocabulary_size=vocabulary_size,
-        num_layers=num_layers or old.num_layers,
-    )
-    if config.schedule != old.schedule[: config.depth]:
-        raise ValueError(
-            f"num_layers {num_layers}: the layers of {checkpoint.source.path} share their weights in several groups, "
-            "so that fewer layers would be other ones than the first. Keep all of them."
-        )
+    config = dataclasses.replace(old, max_length=max_length or old.max_length, vocabulary_size=vocabulary_size)
     for line in _changes(old, config, old.has_position_table or checkpoint.has("decoder_positions/")):
         print(f"{checkpoint.source.path}: {line}")
     wanted = {
@@ -54,10 +37,7 @@ def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
         "decoder_positions/embeddings": (config.max_length, _repeater(0)),
         **dict.fromkeys(BY_WORD, (config.vocabulary_size, _with_means)),
     }
-    kept = [row for row in checkpoint.rows if _block(row[0]) < config.num_blocks]
-    return checkpoint._replace(
-        config=config, rows=kept, read_tokenizer=read_tokenizer, source=_resized(checkpoint._replace(rows=kept), wanted)
-    )
+    return checkpoint._replace(config=config, read_tokenizer=read_tokenizer, source=_resized(checkpoint, wanted))
 
 
 def _with_words(checkpoint, new_words):
@@ -95,14 +75,6 @@ def _changes(old, new, has_positions):
     if new.vocabulary_size > old.vocabulary_size:
         count = new.vocabulary_size - old.vocabulary_size
         yield f"{count} words added, each the mean of the {old.vocabulary_size:,} old ones; they need training."
-    if new.num_layers < old.num_layers:
-        yield f"layers {new.num_layers} to {old.num_layers - 1} are dropped."
-
-
-def _block(path):
-    """The number of the layer a weight belongs to; -1 for one outside the layers."""
-    found = re.match(r"block_(\d+)/", path)
-    return int(found[1]) if found else -1
 
 
 def _resized(checkpoint: Checkpoint, wanted):
@@ -127,14 +99,10 @@ def _repeater(unused):
     """A function that repeats the rows of a table from the first that is a position; `unused` rows stand before it."""
 
     def repeated(array, size):
-        return np.concatenate([array[:unused], repeated_rows(array[unused:], size - unused)])
+        positions = array[unused:]
+        return np.concatenate([array[:unused], positions[np.arange(size - unused) % len(positions)]])
 
     return repeated
-
-
-def repeated_rows(array, size):
-    """`size` rows: those of an array from the first on, again and again."""
-    return array[np.arange(size) % len(array)]
 
 
 def _with_means(array, size):

@@ -25,20 +25,6 @@ from keras_bert_impl.text.tokenizers import kind_in
 from keras_bert_impl.text.tokenizers.opening import VOCABULARY_FILES
 from keras_bert_impl.user_warnings import warn_user
 
-# The counterparts of our models in transformers: the end of a class name there, as in BertForMaskedLM.
-TASKS = {
-    "Encoder": "Model",
-    "Pretrainer": "ForPreTraining",
-    "ReplacedTokenDetector": "ForPreTraining",
-    "MaskedLM": "ForMaskedLM",
-    "NextSentencePredictor": "ForNextSentencePrediction",
-    "TextClassifier": "ForSequenceClassification",
-    "TextRegressor": "ForSequenceClassification",
-    "TokenClassifier": "ForTokenClassification",
-    "QuestionAnswerer": "ForQuestionAnswering",
-    "MultipleChoice": "ForMultipleChoice",
-    "TextEmbedder": "Model",
-}
 MULTI_LABEL = "multi_label_classification"  # the value of problem_type for a sigmoid for each class
 FORM = "Hugging Face's format"
 # What programs put before the names of tensors: DistributedDataParallel, torch.compile, sentence-transformers, and
@@ -133,22 +119,14 @@ def config_of(model):
 
 
 def task_of(model):
-    """The counterpart of a model in transformers: the end of its class name there."""
-    return TASKS[task_kind(type(model))] if getattr(model, "next_sentence", True) else "ForMaskedLM"
-
-
-def task_kind(model_class):
-    """The name of the model in TASKS that a class is or inherits from.
-
-    Raises: ValueError for any other class.
-    """
-    found = next((parent.__name__ for parent in model_class.__mro__ if parent.__name__ in TASKS), None)
-    if found is None:
+    """The counterpart of a model in transformers: the end of its class name there. Raises ValueError if it has none."""
+    task = getattr(model, "counterpart", None)
+    if task is None:
         raise ValueError(
-            f"{model_class.__name__} is not a model that checkpoints can hold: expected one of {', '.join(TASKS)}, "
-            "or a class that inherits from one of them."
+            f"A {type(model).__name__} has no counterpart in transformers, as which checkpoints hold models: save its "
+            "encoder, or keep everything with model.save('model.keras')."
         )
-    return found
+    return task
 
 
 def open_checkpoint(directory):
@@ -351,13 +329,14 @@ def _shards(index):
 
 def _head_config(model, family):
     """The fields of config.json that describe a model's head."""
-    names = getattr(model, "class_names", None)
-    if task_kind(type(model)) == "TextRegressor":
-        names = ["LABEL_0"]
-    fields = {}
+    names, fields = getattr(model, "class_names", None), {}
+    if task_of(model) == CLASSIFIERS[0] and names is None:
+        names, fields["problem_type"] = ["LABEL_0"], "regression"
+    elif getattr(model, "multi_label", False):
+        fields["problem_type"] = MULTI_LABEL
     if getattr(model, "pooling", None) == "last_four":
         # sentence-transformers does not have this way of pooling; the others are stored in its own files.
-        fields = {"pooling": model.pooling, "normalize": model.normalize}
+        fields |= {"pooling": model.pooling, "normalize": model.normalize}
     if getattr(model, "long_texts", "cut") != "cut":
         fields["long_texts"] = model.long_texts  # a field of our own
     if getattr(model, "null_threshold", None) is not None:
@@ -367,10 +346,6 @@ def _head_config(model, family):
     if hasattr(model, "dropout_rate"):
         key = (model.scores_tokens and family.token_dropout_key) or family.dropout_key
         fields[key] = model.dropout_rate
-    if task_kind(type(model)) == "TextRegressor":
-        fields["problem_type"] = "regression"
-    elif getattr(model, "multi_label", False):
-        fields["problem_type"] = MULTI_LABEL
     if names is not None:
         fields["id2label"] = {str(index): name for index, name in enumerate(names)}
         fields["label2id"] = {name: index for index, name in enumerate(names)}

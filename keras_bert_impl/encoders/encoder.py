@@ -30,6 +30,7 @@ class Encoder(AdaptedModel):
     """
 
     asked = Asked("embed", {"serving_default": TEXT}, "mean_pooled")
+    counterpart = "Model"  # as of TaskModel
     config_class = None
     cls_is_last = False
 

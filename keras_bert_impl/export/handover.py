@@ -16,7 +16,7 @@ import tempfile
 
 import keras
 
-from keras_bert_impl.export.row_graphs import kind_of
+from keras_bert_impl.encoders.asked import kind_of
 from keras_bert_impl.text.tokenizers import tokenizer_from_config, tokenizer_to_config
 
 

@@ -7,7 +7,7 @@ converter, fixes batch and length.
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from keras_bert_impl.export import handover, row_graphs, row_samples
+from keras_bert_impl.export import handover, row_samples
 from keras_bert_impl.startup import without_native_output
 
 FILE = "model.tflite"
@@ -23,7 +23,7 @@ def write(model, tokenizer, sequence_length, target):
 
 def converted(model):
     """The content of a LiteRT file whose signature takes and returns arrays by name."""
-    axes, function = row_graphs.arrays_of(model), row_graphs.served(model)
+    axes, function = row_samples.arrays_of(model), row_samples.served(model)
     inputs = [tf.TensorSpec([None] * len(names), tf.int32, name=name) for name, names in axes.items()]
     of_arrays = tf.function(lambda *arrays: function(dict(zip(axes, arrays, strict=True))), input_signature=inputs)
     concrete = of_arrays.get_concrete_function()

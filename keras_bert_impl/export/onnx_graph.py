@@ -8,7 +8,7 @@ length free; tf2onnx makes 937 of the same model, and knows no kernel for Tensor
 import keras
 import torch
 
-from keras_bert_impl.export import handover, row_graphs, row_samples
+from keras_bert_impl.export import handover, row_samples
 from keras_bert_impl.export.precisions import quiet
 
 FILE = "model.onnx"
@@ -20,9 +20,9 @@ def write(model, tokenizer, sequence_length, target):
     target.mkdir()
     model = row_samples.float32_model(model)
     row_samples.write(model, tokenizer, sequence_length, target)
-    axes = row_graphs.arrays_of(model)
+    axes = row_samples.arrays_of(model)
     rows = row_samples.rows_of(model, (3, min(7, sequence_length), 2, 2), sequence_length)
-    function = row_graphs.served(model)
+    function = row_samples.served(model)
     # On the device of the weights, which may be a GPU.
     example = {name: keras.ops.convert_to_tensor(array) for name, array in rows.items()}
     # Warnings would be of torchvision, which is not needed, and of Keras' ways of keeping weights.

@@ -22,8 +22,7 @@ import warnings
 import numpy as np
 
 from keras_bert_impl.batching import SortedBatches
-from keras_bert_impl.export.checks import require
-from keras_bert_impl.export.runtimes import saturates
+from keras_bert_impl.export.runtimes import require, saturates
 from keras_bert_impl.preprocessing import ChoicePreprocessor, TextPreprocessor
 
 ROWS_AT_ONCE = 8

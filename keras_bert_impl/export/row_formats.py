@@ -1,12 +1,8 @@
 """Writes a trained model in the formats of runtimes that take rows of ids: ONNX, OpenVINO and LiteRT."""
 
-import contextlib
-
 from keras_bert_impl.export import export_files, precisions, row_samples, runtimes
-from keras_bert_impl.export.checks import check_model, checked_text_settings, require
-from keras_bert_impl.export.destination import check_destination, replaced_when_whole
 from keras_bert_impl.export.formats import FORMATS
-from keras_bert_impl.export.handover import write_on
+from keras_bert_impl.export.new_export import new_export
 
 
 def export_onnx(
@@ -91,20 +87,3 @@ def write_rows(
         if precision == "int8" and name != "litert":
             facts["weight_bits"] = 7 if runtimes.saturates() else 8
         export_files.write(model, *settings, target, name, precision, figures, **facts)
-
-
-@contextlib.contextmanager
-def new_export(name, model, directory, tokenizer, sequence_length, overwrite):
-    """After all checks, the directory with a model that is written in a format, which replaces `directory` at the end,
-    the tokenizer, and the length of the longest row, where None means the model's own."""
-    form = FORMATS[name]
-    check_model(model)
-    tokenizer, sequence_length = checked_text_settings(model, tokenizer, sequence_length)
-    check_destination(directory, form.main_file, overwrite)
-    require(form.title, form.extra, form.packages)
-    with replaced_when_whole(directory) as target:
-        write_on(*form.writer, model, tokenizer, sequence_length, target)
-        if form.convert is not None:
-            form.convert(target)
-            (target / FORMATS["onnx"].main_file).unlink()
-        yield target, tokenizer, sequence_length

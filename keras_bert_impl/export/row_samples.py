@@ -1,15 +1,29 @@
-"""Rows with the outputs that the Keras model gives for them: an export is compared with them before it is kept."""
+"""The graph from rows of ids to named outputs that runtimes without strings serve, and rows with the outputs that the
+Keras model gives for them: an export is compared with them before it is kept."""
 
 import keras
 import numpy as np
 
-from keras_bert_impl.export import row_graphs
+from keras_bert_impl import features
 from keras_bert_impl.models.span_answers import SCORE_OF_PADDING
 
 FILE = "samples.npz"
 TOLERANCE = 1e-4  # of the largest output, or of 1 if all outputs are smaller
 # batch, length, choices, masks; a length of 0 stands for the longest.
 SIZES = ((3, 5, 2, 2), (1, 0, 3, 1))
+
+
+def served(model):
+    """The function to export: from a dict of the arrays of `arrays_of` to a dict of named outputs, all float32, which
+    padding does not change."""
+    return lambda rows: model.named_outputs(model(rows, training=False), rows)
+
+
+def arrays_of(model):
+    """The names of the axes of each input by its name, in the order of `features.ENCODER_INPUTS`; all are int32."""
+    axes = ("batch", "choices", "length") if len(model.input["token_ids"].shape) == 3 else ("batch", "length")
+    masks = {"mask_positions": ("batch", "masks")} if "mask_positions" in model.input else {}
+    return {**dict.fromkeys(features.ENCODER_INPUTS, axes), **masks}
 
 
 def quantization_of(model):
@@ -44,7 +58,7 @@ def rows_of(model, size, longest, seed=0):
     axes = {"batch": batch, "length": min(length or longest, longest), "choices": choices, "masks": masks}
     random, rows = np.random.default_rng(seed), {}
     vocabulary_size = getattr(model, "encoder", model).config.vocabulary_size
-    for name, names in row_graphs.arrays_of(model).items():
+    for name, names in arrays_of(model).items():
         shape = tuple(axes[axis] for axis in names)
         high = {"token_ids": vocabulary_size, "segment_ids": 2, "mask_positions": axes["length"]}.get(name, 2)
         rows[name] = random.integers(0, high, shape).astype("int32")
@@ -55,7 +69,7 @@ def rows_of(model, size, longest, seed=0):
 
 def write(model, tokenizer, longest, target):
     """Writes rows of several sizes, which begin with [CLS], and the outputs of the model to the directory `target`."""
-    function, arrays = row_graphs.served(model), {}
+    function, arrays = served(model), {}
     for number, size in enumerate(SIZES):
         rows = rows_of(model, size, longest, number)
         # What is calibrated with texts has only seen this token there.

@@ -1,10 +1,27 @@
 """Opens exports of rows in their own runtimes: each function returns one from a dict of rows to a dict of outputs."""
 
+import importlib.util
 import os
 import pathlib
 import threading
 
 from keras_bert_impl.user_warnings import warn_user
+
+ON_WINDOWS = (
+    " (tensorflow-text does not exist for Windows: save the model with save_pretrained, and export the checkpoint "
+    "under WSL or Linux)"
+)
+
+
+def require(format_name, extra, packages):
+    """Raises ImportError that names the packages that are missing and the command that installs them."""
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing:
+        remark = ON_WINDOWS if "tensorflow_text" in missing else ""
+        raise ImportError(
+            f"{format_name} needs {' and '.join(missing)} to be installed: pip install 'keras_bert_impl[{extra}]'"
+            f"{remark}."
+        )
 
 
 def saturates():

@@ -4,12 +4,10 @@ The graphs themselves are in `text_signatures`, which imports TensorFlow.
 """
 
 from keras_bert_impl.export import export_files, row_samples
-from keras_bert_impl.export.row_formats import new_export
+from keras_bert_impl.export.new_export import new_export
 
 
-def export_saved_model(
-    model, directory, tokenizer=None, sequence_length=None, overwrite=False, figures=None, warm_up=True
-):
+def export_saved_model(model, directory, tokenizer=None, sequence_length=None, overwrite=False, figures=None):
     """Writes a SavedModel that takes raw strings; TensorFlow and tensorflow_text alone load it.
 
     Unless stated otherwise, a signature takes `text`, (batch,) strings. Any string is accepted, including the empty one
@@ -55,16 +53,12 @@ def export_saved_model(
             max_length.
         overwrite: whether to replace a SavedModel that is already there.
         figures: scores of the model, for config.json: a dict that JSON can hold.
-        warm_up: whether TensorFlow Serving is given requests to answer before the first user's, which would otherwise
-            wait for initialization.
 
     Raises: ValueError if the directory is not empty, or if the model is of another kind, has no tokenizer, takes fewer
         tokens, or is of a class that the TensorFlow process cannot import; ImportError without TensorFlow; RuntimeError
         if the TensorFlow process fails, with its error messages.
     """
     with new_export("saved_model", model, directory, tokenizer, sequence_length, overwrite) as (target, *settings):
-        if not warm_up:
-            (target / "assets.extra" / "tf_serving_warmup_requests").unlink()
         export_files.write(model, *settings, target, "saved_model", precision_of(model), figures)
 
 

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_bert_impl.export import handover, warm_up_requests
+from keras_bert_impl.export import handover
 from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.export.question_graph import question_answers
 from keras_bert_impl.models.masked_lm import guesses
@@ -38,7 +38,6 @@ def write(model, tokenizer, sequence_length, target):
     for name, (function, inputs) in signatures(model, pieces_of, sequence_length).items():
         archive.add_endpoint(name, function, input_signature=inputs)
     archive.write_out(str(target), verbose=False)
-    warm_up_requests.write(model, target)
 
 
 def signatures(model, pieces_of, sequence_length):

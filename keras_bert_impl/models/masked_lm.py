@@ -61,6 +61,7 @@ class MaskedLM(TaskModel):
     asked = Asked("fill_mask", {"serving_default": {"text": ["The capital of France is [MASK]."]}}, "tokens")
     head_arguments = ("seed", "enhanced_decoder")
     label_kind = "masked"
+    counterpart = "ForMaskedLM"
 
     def __init__(
         self,

@@ -33,6 +33,7 @@ class MultipleChoice(TaskModel):
         "choose", {"serving_default": {"text": [SENTENCE], "endings": [["It slept.", "It was a dog."]]}}, "class_id"
     )
     head_arguments = ("dropout_rate",)
+    counterpart = "ForMultipleChoice"
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, dropout_rate=None, name="bert_multiple_choice"):
         encoder = encoder.for_task("choice")

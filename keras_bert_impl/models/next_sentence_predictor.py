@@ -26,6 +26,7 @@ class NextSentencePredictor(TaskModel):
     """
 
     asked = Asked("next_sentence", {"serving_default": PAIR}, "probability")
+    counterpart = "ForNextSentencePrediction"
     pair_columns = ("first_texts", "second_texts")
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, name="bert_next_sentence_predictor"):

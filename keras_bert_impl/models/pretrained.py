@@ -6,7 +6,6 @@ import pathlib
 
 import keras
 
-from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.encoders import build_encoder
 from keras_bert_impl.user_warnings import warn_user
@@ -125,8 +124,7 @@ def is_for(cls, checkpoint):
     Hugging Face calls the heads of four kinds of model `classifier`, in some families of five; transformers loads one
     in place of another.
     """
-    task = checkpoints.huggingface.TASKS[checkpoints.huggingface.task_kind(cls)]
-    is_other = checkpoint.task in OTHER_HEADS and checkpoint.task != task
+    is_other = checkpoint.task in OTHER_HEADS and checkpoint.task != cls.counterpart
     return not is_other and (checkpoint.class_names is not None) == ("num_classes" in cls.head_arguments)
 
 

@@ -91,6 +91,7 @@ class Pretrainer(SumOfMeansModel):
         object.__setattr__(self, "encoder", encoder)
         self.next_sentence, self.span_boundary = next_sentence, span_boundary
         self.enhanced_decoder, self.permuted = enhanced_decoder, permuted
+        self.counterpart = "ForPreTraining" if next_sentence else "ForMaskedLM"  # as of TaskModel
         tasks = ["masked_lm", *["next_sentence"] * next_sentence, *["span_boundary"] * span_boundary]
         names = [f"{task}_{figure}" for task in tasks for figure in ("loss", "accuracy")]
         self.means = {name: keras.metrics.Mean(name=name) for name in names}

@@ -56,6 +56,7 @@ class QuestionAnswerer(TaskModel):
     pair_columns = ("questions", "contexts")
     own_losses = "leave loss out, for the mean cross-entropy of the answer's start and end"
     head_arguments = ("null_threshold",)
+    counterpart = "ForQuestionAnswering"
 
     def __init__(
         self, encoder, tokenizer=None, sequence_length=None, null_threshold=None, name="bert_question_answerer"

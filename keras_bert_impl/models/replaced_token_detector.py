@@ -36,6 +36,8 @@ class ReplacedTokenDetector(TaskModel):
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 
+    counterpart = "ForPreTraining"
+
     def __init__(self, encoder, tokenizer=None, sequence_length=None, name="bert_replaced_token_detector"):
         hidden = Dense(
             encoder.config.hidden_size,

@@ -62,6 +62,7 @@ class TaskModel(EpochLossModel):
         encoder: not tracked by Keras, since the graph holds all of its layers that the head uses; a pooler that it does
             not use must not be among the model's weights.
         head_arguments: the constructor's arguments beside `encoder`, `tokenizer`, `sequence_length` and `name`.
+        counterpart: the end of its class's name in transformers, as in BertForMaskedLM; None if it has none there.
         label_kind: what the labels are: "class", of a row; "token", a class for each token, or none; "masked", a word
             for each masked token; "number"; "relevance", a number from 0 to 1, of which the output is the logit.
         class_names, multi_label: of a head with classes, as TextClassifier's.
@@ -74,6 +75,7 @@ class TaskModel(EpochLossModel):
 
     head_arguments = ()
     preprocessor_class, pair_columns = TextPreprocessor, None
+    counterpart = None
     label_kind = "class"
     class_names, multi_label = None, False
     own_losses = None

@@ -41,6 +41,7 @@ class TextClassifier(ClassesModel):
 
     asked = Asked("classify", {"serving_default": TEXT, "pairs": PAIR}, "probabilities")
     head_arguments = ("num_classes", "dropout_rate", "class_names", "multi_label", "long_texts")
+    counterpart = "ForSequenceClassification"
 
     def __init__(
         self,

@@ -80,6 +80,7 @@ class TextEmbedder(TaskModel):
     asked = Asked("vector", {"serving_default": TEXT}, "vector")
     own_losses = "give one of keras_bert_impl.embedding_losses, such as CosineSimilarityLoss() for similarities"
     head_arguments = ("pooling", "normalize", "long_texts", "prompts", "similarity_function")
+    counterpart = "Model"
 
     def __init__(
         self,

@@ -27,6 +27,7 @@ class TextRegressor(TaskModel):
 
     asked = Asked("regress", {"serving_default": TEXT, "pairs": PAIR}, "value")
     head_arguments = ("dropout_rate", "long_texts")
+    counterpart = "ForSequenceClassification"
     label_kind = "number"
 
     def __init__(

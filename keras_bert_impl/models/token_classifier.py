@@ -41,6 +41,7 @@ class TokenClassifier(WordLabelsModel):
 
     asked = Asked("label_words", {"serving_default": TEXT}, "labels")
     head_arguments = ("num_classes", "dropout_rate", "class_names")
+    counterpart = "ForTokenClassification"
     scores_tokens = True
 
     def __init__(

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import numpy as np
@@ -71,6 +72,14 @@ def test_variables_have_googles_names_and_shapes(pretrainer, tmp_path):
 def test_exact_gelu_is_refused_before_anything_is_written(small_config, tmp_path):
     with pytest.raises(ValueError, match=r"Set activation='gelu_tanh' to accept"):
         google.save(kbi.BertEncoder(small_config), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_table_that_scores_words_and_is_not_the_embedding_is_refused(config, tmp_path):
+    encoder = kbi.BertEncoder(dataclasses.replace(config, tie_word_embeddings=False))
+    for model in (kbi.MaskedLM(encoder), kbi.Pretrainer(encoder)):
+        with pytest.raises(ValueError, match="no place for masked_lm_head/decoder/embeddings"):
+            google.save(model, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 

@@ -46,17 +46,8 @@ def test_new_words_are_tokens_that_start_as_the_mean(model, checkpoint):
     assert grown.fill_mask("the [MASK]", top_k=1)
 
 
-def test_fewer_layers_are_the_first(model, checkpoint, capsys):
-    grown = kbi.MaskedLM.from_pretrained(grow(checkpoint, num_layers=2))
-    assert "layers 2 to 2 are dropped" in capsys.readouterr().out
-    assert grown.encoder.config.num_layers == 2
-    for name in ("block_0", "block_1"):
-        for old, new in zip(model.get_layer(name).get_weights(), grown.get_layer(name).get_weights(), strict=True):
-            np.testing.assert_array_equal(old, new)
-
-
 def test_what_grew_is_saved_and_read_again(checkpoint, tmp_path):
-    grown = kbi.MaskedLM.from_pretrained(grow(checkpoint, max_length=13, new_words=["covid"], num_layers=1))
+    grown = kbi.MaskedLM.from_pretrained(grow(checkpoint, max_length=13, new_words=["covid"]))
     grown.save_pretrained(tmp_path / "grown")
     again = kbi.MaskedLM.from_pretrained(tmp_path / "grown")
     assert again.tokenizer == grown.tokenizer
@@ -65,7 +56,5 @@ def test_what_grew_is_saved_and_read_again(checkpoint, tmp_path):
 
 
 def test_impossible_changes_are_refused(checkpoint):
-    with pytest.raises(ValueError, match="has 3 layers"):
-        grow(checkpoint, num_layers=4)
     with pytest.raises(ValueError, match="would never be found"):
         grow(checkpoint, new_words=["Covid-19"])

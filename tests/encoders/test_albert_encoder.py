@@ -9,7 +9,6 @@ from families import CONFIGS, SIZES, rows_for
 from reference_models import outputs_of, random_model
 
 import keras_bert_impl as kbi
-from keras_bert_impl import checkpoints
 from keras_bert_impl import encoders as families
 from keras_bert_impl.optimization import BertAdamW
 from keras_bert_training.commands.export import choose_task
@@ -97,21 +96,6 @@ def test_a_checkpoint_of_other_groups_is_refused(config, groups, tmp_path):
         kbi.AlbertEncoder.from_pretrained(tmp_path)
     with pytest.raises(ValueError, match="num_groups 3 is above num_layers 2"):
         dataclasses.replace(config, num_groups=3)
-
-
-def test_fewer_layers_are_the_first_ones_or_refused(config, groups, small_batch, tmp_path):
-    rows = rows_for(config, small_batch)
-    encoder = kbi.AlbertEncoder(config, return_hidden_states=True)
-    encoder.save_pretrained(tmp_path / "one")
-    one = checkpoints.grow(checkpoints.open_checkpoint(tmp_path / "one"), num_layers=1)
-    np.testing.assert_allclose(
-        kbi.AlbertEncoder.from_pretrained(one).predict_on_batch(rows)["sequence_output"],
-        encoder.predict_on_batch(rows)["hidden_states"][:, 1],
-        atol=1e-5,
-    )
-    kbi.AlbertEncoder(groups).save_pretrained(tmp_path / "groups")
-    with pytest.raises(ValueError, match="share their weights in several groups"):
-        checkpoints.grow(checkpoints.open_checkpoint(tmp_path / "groups"), num_layers=2)
 
 
 def test_sentence_order_is_not_taken_for_next_sentences(config, tmp_path):

@@ -14,7 +14,7 @@ from made_exports import make, with_large_weights
 from tiers import full_but, on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.export import export_litert, export_onnx, formats, opened, row_graphs, row_samples, runtimes
+from keras_bert_impl.export import export_litert, export_onnx, formats, opened, row_samples, runtimes
 
 BACKEND = keras.backend.backend()
 KINDS = [kind for kind in MODELS if kind not in ("Pretrainer", "FeatureTagger")]
@@ -25,7 +25,7 @@ def check_outputs(model, run):
     """Outputs of rows of other sizes than those that the export itself compares."""
     for size in ((1, 1, 1, 1), (5, 13, 3, 4), (2, 7, 2, 3)):
         rows = row_samples.rows_of(model, size, 13, seed=9)
-        expected = row_graphs.served(model)({name: keras.ops.convert_to_tensor(array) for name, array in rows.items()})
+        expected = row_samples.served(model)({name: keras.ops.convert_to_tensor(array) for name, array in rows.items()})
         found = run(rows)
         assert set(found) == set(expected)
         for name, array in expected.items():
@@ -43,7 +43,7 @@ def check_example(directory):
 def test_outputs_are_those_that_predict_gives():
     model = make("TextClassifier", multi_label=True)
     rows = model.rows(TEXTS)
-    named = row_graphs.served(model)(rows)
+    named = row_samples.served(model)(rows)
     np.testing.assert_allclose(keras.ops.convert_to_numpy(named["logits"]), model.predict(TEXTS, verbose=0), atol=1e-6)
     expected = {label.label: label.probability for label in model.classify(TEXTS, top_k=None)[1]}
     found = keras.ops.convert_to_numpy(named["probabilities"])[1]
@@ -52,7 +52,7 @@ def test_outputs_are_those_that_predict_gives():
 
 def test_mean_of_an_encoder_leaves_padding_out():
     model, rows = make("BertEncoder"), make("TextEmbedder").rows(TEXTS)
-    outputs = {name: keras.ops.convert_to_numpy(array) for name, array in row_graphs.served(model)(rows).items()}
+    outputs = {name: keras.ops.convert_to_numpy(array) for name, array in row_samples.served(model)(rows).items()}
     tokens = rows["padding_mask"][1].sum()
     np.testing.assert_allclose(outputs["mean_pooled"][1], outputs["sequence_output"][1, :tokens].mean(0), atol=1e-6)
 

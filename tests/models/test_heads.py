@@ -177,7 +177,7 @@ def test_dropout_of_a_head_is_kept(small_config, tmp_path):
 @pytest.mark.parametrize("kind", full_but([kbi.TextClassifier, kbi.TokenClassifier], kbi.TextClassifier))
 def test_without_its_key_dropout_of_a_head_is_that_of_transformers(kind, config, tmp_path):
     config = dataclasses.replace(config, hidden_dropout_rate=0.23)
-    name = config.class_prefix() + huggingface.TASKS[kind.__name__]
+    name = config.class_prefix() + kind.counterpart
     random_model(name, config, tmp_path, num_labels=3)
     content = json.loads((tmp_path / "config.json").read_text())
     left_out = ("classifier_drop", "seq_classif_drop", "cls_drop")
@@ -226,8 +226,7 @@ def test_a_classifier_of_another_kind_is_not_taken_for_ones_own(
             ours.from_pretrained(tmp_path)
 
 
-def test_the_table_of_heads_knows_every_model():
-    # Without a counterpart in transformers: the tagger over frozen features, and models that are saved as their parts.
-    without = {"FeatureTagger", "ElectraPretrainer", "Distiller"}
-    models = {"Encoder", *kbi.models.__all__} - without - {"Reranker"}  # which is a TextRegressor
-    assert models == set(huggingface.TASKS)
+def test_a_model_without_a_counterpart_in_transformers_is_no_checkpoint(small_config, tmp_path):
+    model = kbi.FeatureTagger(kbi.BertEncoder(small_config), 3, features="last")
+    with pytest.raises(ValueError, match="FeatureTagger has no counterpart in transformers"):
+        huggingface.save(model, tmp_path)

@@ -26,7 +26,7 @@ def training_flops(encoder, rows, length, predictions, enhanced_decoder=False):
         length: number of tokens in a row, including padding, which is computed, too.
         predictions: number of masked tokens predicted in a row.
         enhanced_decoder: whether the last block runs twice instead of once, each time projecting hidden states and
-            queries by the whole kernel (`MaskedLM`).
+            queries by the whole kernel.
     """
     config = encoder.config
     kernels, width = collections.Counter(), config.hidden_size

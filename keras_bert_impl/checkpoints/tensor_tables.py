@@ -47,9 +47,9 @@ class Checkpoint(typing.NamedTuple):
         architecture: Hugging Face's name of the model; None if it is not specified.
         head_arguments: the arguments of a model that it specifies: dropout_rate, multi_label, null_threshold,
             long_texts, and as token_dropout_rate the dropout_rate of a model that scores tokens; see `arguments_of`.
-        read_pooling: function that returns the arguments of a TextEmbedder that it specifies: pooling, normalize,
-            sequence_length. Raises ValueError if a TextEmbedder would not compute the checkpoint's vectors.
-        read_ranking: likewise those of a Reranker: score_activation, sequence_length.
+        read_pooling: function that returns how it makes vectors of texts, as arguments: pooling, normalize,
+            sequence_length. Raises ValueError if no model here would compute the same vectors.
+        read_ranking: likewise how it makes scores of pairs: score_activation, sequence_length.
         untrained: the names of heads that had random values when it was saved; see `untrained_heads`.
     """
 

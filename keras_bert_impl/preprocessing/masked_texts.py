@@ -66,7 +66,7 @@ class Masking:
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MaskedLMPreprocessor(TextPreprocessor):
-    """Texts or pairs to rows with masks, new ones in each call: what `MaskedLM` is trained on.
+    """Texts or pairs to rows with masks, new ones in each call.
 
     Args:
         tokenizer, sequence_length, truncate: see `TextPreprocessor`.

@@ -8,7 +8,7 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.encoders import build_encoder, config_from_name, family_of, family_of_name
 from keras_bert_impl.encoders.deberta import DebertaV2Config
 from keras_bert_impl.encoders.electra import ElectraConfig
-from keras_bert_impl.models import ElectraPretrainer, MaskedLM, Pretrainer
+from keras_bert_impl.models import ElectraPretrainer, Pretrainer
 from keras_bert_impl.models.electra_pretrainer import check_has_generator
 from keras_bert_impl.optimization import (
     BertAdamW,
@@ -176,7 +176,7 @@ def model_config(model, direction, data):
     found = getattr(checkpoint.config, "direction", "both")
     if found != direction:
         raise ValueError(f"The checkpoint {model.init} has the direction {found}, not {direction}.")
-    if model.objective == "masked_lm" and checkpoint.arguments_of(MaskedLM).get("enhanced_decoder"):
+    if model.objective == "masked_lm" and all(map(checkpoint.has, ("masked_lm_head/", "decoder_positions/"))):
         warn_user(
             f"{model.init} predicts words by an enhanced mask decoder, which --objective masked_lm leaves out: its "
             "head gets other states than it learnt from. --objective enhanced_masked_lm goes on with it."

@@ -56,7 +56,7 @@ def run(config):
 
 def model_for(task, path):
     """The model of a checkpoint that answers about texts."""
-    return KINDS.get(task, models.TextEmbedder).from_pretrained(path)
+    return KINDS.get(task, KINDS["vector"]).from_pretrained(path)
 
 
 def calibration_of(config):
@@ -108,7 +108,7 @@ def choose_task(path, wanted="auto"):
     if checkpoint.task == "ForPreTraining" and not checkpoint.has("masked_lm_head/"):
         tasks = ("embed",)  # an ELECTRA's discriminator
     if tasks == TASKS["Model"] and checkpoint.read_pooling():
-        tasks = ("vector", "embed")  # of sentence-transformers, or saved from a TextEmbedder
+        tasks = ("vector", "embed")
     if tasks is None and wanted == "auto":
         raise ValueError(
             f"{path} is a {architecture}, from which no task follows: give --task fill_mask or --task embed."

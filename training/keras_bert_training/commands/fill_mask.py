@@ -6,9 +6,8 @@ keras-bert fill-mask
 """
 
 from keras_bert_impl.console import say
-from keras_bert_impl.models import MaskedLM
 from keras_bert_training.commands.conversation import converse
-from keras_bert_training.commands.export import choose_task
+from keras_bert_training.commands.export import choose_task, model_for
 from keras_bert_training.commands.packaged_model import with_model
 from keras_bert_training.options.fill_mask import FillMaskConfig as FillMaskConfig
 
@@ -17,8 +16,8 @@ def run(config):
     """Prints the guesses with their probabilities, and returns them; without texts, those for each line that is typed
     or piped."""
     config = with_model(config)
-    choose_task(config.model, "fill_mask")  # a new head would guess at random
-    model = MaskedLM.from_pretrained(config.model)
+    task = choose_task(config.model, "fill_mask")  # a new head would guess at random
+    model = model_for(task, config.model)
     if config.text is None:
         mask = model.tokenizer.mask_texts[0]
         wanted = f"a sentence with {mask}"

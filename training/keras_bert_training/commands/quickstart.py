@@ -24,10 +24,10 @@ import keras
 from keras_bert_impl.checkpoints.hub import PACKAGED, PACKAGED_DIRECTORY
 from keras_bert_impl.console import say
 from keras_bert_impl.export import export_saved_model
-from keras_bert_impl.models import MaskedLM, TextClassifier
 from keras_bert_impl.text.corpora.scripts import CHARACTER_WITHOUT_SPACES
 from keras_bert_training import data_preparation, finetuning, pretraining
 from keras_bert_training.commands import fill_mask
+from keras_bert_training.commands.export import model_for
 from keras_bert_training.options.quickstart import QuickstartConfig
 from keras_bert_training.runs import parse
 from keras_bert_training.tasks import text_classification
@@ -48,7 +48,7 @@ def run(config):
     start = time.monotonic()
 
     say(f"0.   {PACKAGED}, the model in the package, fills in a mask")
-    fill_mask.fill_and_print(MaskedLM.from_pretrained(PACKAGED_DIRECTORY), SENTENCE, top_k=5)
+    fill_mask.fill_and_print(model_for("fill_mask", PACKAGED_DIRECTORY), SENTENCE, top_k=5)
 
     say("1-3. Text to documents, vocabulary and pre-training examples")
     data_preparation.run(read(config, "prepare_data", data_preparation.PrepareConfig, "--output", data, *corpus))
@@ -59,15 +59,15 @@ def run(config):
     encoder = made / "pretrain" / "encoder"
 
     say(f"6.   Filling in masks in sentences it has never seen ({minutes_since(start)})")
-    model = MaskedLM.from_pretrained(encoder)
+    model = model_for("fill_mask", encoder)
     for text, word in masked_sentences(data, model.tokenizer, count=5):
         say(f"     the word was: {word}")
         fill_mask.fill_and_print(model, text, top_k=5)
 
     # For a corpus with a single source there is nothing to classify.
-    kind, trained, texts = MaskedLM, encoder, ["The [MASK] is here.", "It is [MASK] of them."]
+    task, trained, texts = "fill_mask", encoder, ["The [MASK] is here.", "It is [MASK] of them."]
     if (data / "sentences").is_dir():
-        kind, trained = TextClassifier, made / "classifier" / "model"
+        task, trained = "classify", made / "classifier" / "model"
         texts = text_classification.read_examples(data / "sentences" / "test.jsonl").texts
         texts = texts[:: len(texts) // 3][:3]
         say(f"7.   Fine-tuning: where is this sentence from? ({minutes_since(start)})")
@@ -79,7 +79,7 @@ def run(config):
             f"from random weights {figures['classifier_from_scratch']['accuracy']:.1%}, "
             f"by chance {1 / len(figures['classifier']['class_names']):.1%}"
         )
-    served = export(kind, trained, made / "saved_model", texts, start)
+    served = export(task, trained, made / "saved_model", texts, start)
     print_places(made, encoder, None if trained == encoder else made / "classifier", served, start)
     return figures
 
@@ -149,7 +149,7 @@ for text, guess, probability in zip(texts, guesses, probabilities):
 """
 
 
-def export(kind, checkpoint, directory, texts, start):
+def export(task, checkpoint, directory, texts, start):
     """Writes the SavedModel unless it is up to date, and prints its predictions in a process without this library.
 
     Returns its directory, or None without TensorFlow.
@@ -161,7 +161,7 @@ def export(kind, checkpoint, directory, texts, start):
         return None
     trained = (checkpoint / "model.safetensors").stat().st_mtime
     if not directory.is_dir() or directory.stat().st_mtime < trained:
-        export_saved_model(kind.from_pretrained(checkpoint), directory, overwrite=True)
+        export_saved_model(model_for(task, checkpoint), directory, overwrite=True)
     say("     a new process with tensorflow and tensorflow_text alone predicts:")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     command = [sys.executable, "-c", PREDICT, directory]

@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | TensorFlow; JAX, CPU | the plain form | the plain form |
 | torch, CPU | Keras' fused attention | the plain form |
-| torch, CPU, `predict` in bfloat16 | rows by parts (`torch_cpu.py`) | |
+| torch, CPU, `predict` in bfloat16 | rows by parts (`torch_form.py`) | |
 | torch, GPU | Keras' (`scaled_dot_product_attention`) | `scaled_dot_product_attention` |
 | torch, GPU, windows and packed rows of more than 1,024 tokens | flex attention (`torch_flex.py`) | as below |
 | JAX, GPU | Keras' (cuDNN) | the plain form |

@@ -18,8 +18,7 @@ from torch.nn.attention import flex_attention
 
 from keras_bert_impl.kernels.attention import windows
 from keras_bert_impl.kernels.attention.plain import by_heads, joined
-from keras_bert_impl.kernels.attention.torch_trial import differing
-from keras_bert_impl.kernels.attention.trial import cannot_compute, random_inputs
+from keras_bert_impl.kernels.attention.trial import cannot_compute, differing, random_inputs
 
 SHORT = 1024  # whole rows up to this length are left to the fused form
 

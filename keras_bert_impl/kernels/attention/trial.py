@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert_impl.kernels.attention.plain import of_fused
+from keras_bert_impl.kernels.attention.plain import by_ops, of_fused
 
 NEAR = 2e-2  # of the largest value; bfloat16 rounds by 4e-3
 
@@ -42,3 +42,28 @@ def is_near(found, expected):
     """Whether two arrays differ by at most NEAR of the largest value, and hold no NaN."""
     found, expected = (ops.convert_to_numpy(ops.cast(array, "float32")) for array in (found, expected))
     return bool(np.abs(found - expected).max() <= NEAR * np.abs(expected).max())
+
+
+def differing(attend, inputs, outer):
+    """Which of "values" and "gradients" of a form for torch differ from the plain form's; None if neither does.
+
+    Args:
+        attend: the form.
+        inputs: AttentionInputs, without dropout.
+        outer: the gradient of the mixed values.
+    """
+    pairs = zip(*(value_and_gradient(form, inputs, outer) for form in (attend, by_ops)), strict=True)
+    for what, (found, expected) in zip(("values", "gradients"), pairs, strict=True):
+        if not is_near(found, expected):
+            return what
+    return None
+
+
+def value_and_gradient(form, inputs, outer):
+    """The mixed values of a form, and the gradients of queries, keys and values side by side, on torch."""
+    import torch
+
+    arrays = [array.detach().requires_grad_() for array in (inputs.query, inputs.key, inputs.value)]
+    value = form(inputs._replace(query=arrays[0], key=arrays[1], value=arrays[2], fused=None))
+    value.backward(outer)
+    return value.detach(), torch.cat([array.grad for array in arrays], dim=-1)

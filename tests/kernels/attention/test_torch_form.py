@@ -13,8 +13,8 @@ if keras.backend.backend() != "torch":
 import torch
 
 from keras_bert_impl.kernels import attention
-from keras_bert_impl.kernels.attention import plain, torch_form, trial
-from keras_bert_impl.kernels.attention.torch_trial import value_and_gradient
+from keras_bert_impl.kernels.attention import attend, plain, torch_form, trial
+from keras_bert_impl.kernels.attention.trial import value_and_gradient
 
 pytestmark = on("torch")
 
@@ -103,3 +103,31 @@ def test_attention_on_a_cpu_draws_what_it_always_drew():
         torch.manual_seed(5)
         results.append(form(inputs))
     np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("masking", ["keys", "sequences", None])
+@pytest.mark.parametrize("scores", [1, 2 * 3 * 7 * 7])  # parts of one row, of two
+@pytest.mark.parametrize("dtype, limit", [("float32", 1e-6), ("bfloat16", 2e-2)])
+def test_parts_give_what_the_plain_form_gives(masking, scores, dtype, limit, monkeypatch):
+    monkeypatch.setattr(torch_form, "SCORES", scores)
+    inputs, _ = trial.random_inputs(5, 7, 3, 4, masking or "keys", dtype)
+    inputs = inputs if masking else inputs._replace(mask=None, sequence_ids=None)
+    found, expected = torch_form.by_parts(inputs), plain.by_ops(inputs)
+    np.testing.assert_allclose(found.float(), expected.float(), atol=limit)
+
+
+def test_one_mask_for_all_rows_is_taken():
+    inputs, _ = trial.random_inputs(3, 5, 2, 4, "keys", "float32")
+    inputs = inputs._replace(mask=inputs.mask[:1])
+    np.testing.assert_allclose(torch_form.by_parts(inputs), plain.by_ops(inputs), atol=1e-6)
+
+
+def test_parts_are_used_in_bfloat16_where_no_gradient_is_kept(monkeypatch):
+    used = []
+    monkeypatch.setattr(torch_form, "by_parts", lambda inputs: used.append(inputs.query.dtype))
+    for dtype in ("bfloat16", "float32"):
+        inputs, _ = trial.random_inputs(2, 5, 2, 4, "keys", dtype)
+        attend(inputs)
+        with torch.no_grad():
+            attend(inputs)
+    assert used == [torch.bfloat16]

@@ -9,8 +9,7 @@ from served_stand_in import METADATA, StandIn, answer, attend, classify, embed, 
 from tiers import full_but, on
 
 import keras_bert_impl as kbi
-from keras_bert_serving.page.entities import marked_parts, words_of
-from keras_bert_serving.page.panels import FieldError, panels_of
+from keras_bert_serving.page.panels import FieldError, marked_parts, panels_of, words_of
 
 pytestmark = on("tensorflow")
 

@@ -86,14 +86,17 @@ def finish(directory):
                     with contextlib.suppress(OSError):  # not empty, or removed already
                         path.parent.rmdir()
         (written / SUPERSEDED).unlink()
+    home = directory.resolve()
     for folder, _, names in os.walk(written, topdown=False):
-        place = directory / pathlib.Path(folder).relative_to(written)
-        if place.is_symlink():
-            raise ValueError(f"{place} is a link, which could lead anywhere: replace it with a directory.")
+        folder = pathlib.Path(folder)
+        place = directory / folder.relative_to(written)
+        for path in (folder, place):
+            if path.resolve() != home / path.relative_to(directory):
+                raise ValueError(f"{path} is a link, or within one, which could lead anywhere: remove the link.")
         for name in sorted(names):
             with contextlib.suppress(FileNotFoundError):
-                place.mkdir(exist_ok=True)
-                os.replace(pathlib.Path(folder) / name, place / name)
+                place.mkdir(parents=True, exist_ok=True)
+                os.replace(folder / name, place / name)
         with contextlib.suppress(OSError):  # already removed, or in use by another save
             os.rmdir(folder)
 

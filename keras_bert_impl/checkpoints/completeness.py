@@ -5,6 +5,7 @@ Weights are compared with the table before anything is written. Settings are com
 from the written files, so that a setting which is added later is compared, too.
 """
 
+import inspect
 import warnings
 
 from keras_bert_impl.distribution import to_numpy
@@ -119,17 +120,10 @@ def _settings_read(checkpoint, kind, with_tokenizer):
     of_tokens = getattr(kind, "scores_tokens", False)
     settings = {
         **config.to_dict(),
+        **{name: _default(kind, name) for name in getattr(kind, "head_arguments", ())},
         "class_names": names,
         "num_classes": names and len(names),
         "dropout_rate": config.token_classifier_dropout_rate if of_tokens else config.classifier_dropout_rate,
-        "multi_label": False,
-        "enhanced_decoder": False,
-        "null_threshold": None,
-        "long_texts": "cut",
-        "pooling": "mean",
-        "normalize": False,
-        "similarity_function": "cosine",
-        "score_activation": "sigmoid",
         "sequence_length": checkpoint.sequence_length or config.max_length,
         **(checkpoint.arguments_of(kind) if hasattr(kind, "head_arguments") else {}),
     }
@@ -137,6 +131,12 @@ def _settings_read(checkpoint, kind, with_tokenizer):
         tokenizer = checkpoint.tokenizer
         settings |= tokenizer_to_config(tokenizer) or {}
     return settings
+
+
+def _default(kind, name):
+    """The default of a constructor's argument, which a user's own class may pass on to its parent's."""
+    signatures = (inspect.signature(parent.__init__).parameters for parent in kind.__mro__)
+    return next((found[name].default for found in signatures if name in found), None)
 
 
 def _listed(names):

@@ -6,12 +6,12 @@ approximation: the configuration of an encoder read here is set to it, and an en
 
 import json
 import pathlib
-import shutil
 
 import h5py
 import numpy as np
 
 from keras_bert_impl.checkpoints import completeness, tensor_tables
+from keras_bert_impl.checkpoints.atomic_directory import replaced_together
 from keras_bert_impl.configurations.family import SAME, Transform, in_blocks, layer_rows
 from keras_bert_impl.configurations.known_families import families_by_model_type
 from keras_bert_impl.text.tokenizers import WordPieceTokenizer
@@ -133,15 +133,9 @@ def save(model, directory, tokenizer=None):
         raise ValueError(f"{directory} exists: a preset is written to a new or empty directory.")
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     completeness.check_weights(model, table(config), FORM)
-    writing = directory.with_name(directory.name + ".being-written")
-    shutil.rmtree(writing, ignore_errors=True)  # left by a crash
-    try:
-        _write(encoder, tokenizer, writing)
-        completeness.check_settings(model, tokenizer, lambda: open_checkpoint(writing), FORM)
-    except BaseException:
-        shutil.rmtree(writing, ignore_errors=True)
-        raise
-    writing.rename(directory)
+    with replaced_together(directory, lambda new: ()) as target:
+        _write(encoder, tokenizer, target)
+        completeness.check_settings(model, tokenizer, lambda: open_checkpoint(target), FORM)
 
 
 def _write(encoder, tokenizer, directory):

@@ -25,8 +25,6 @@ MARKER = (
 )
 FACTS = ("<!-- facts: ", " -->")  # a line with the CardFacts, which `write_card` adds to
 HERE = "."  # the checkpoint in the programs of a card that lies beside it
-# KerasHub reads Hugging Face's files of these families.
-KERAS_HUB_FAMILIES = ("albert", "bert", "distilbert", "roberta", "xlm-roberta")
 
 
 class Figure(typing.NamedTuple):
@@ -259,15 +257,9 @@ def _of_training(facts):
 
 
 def _of_use(checkpoint, task, tokenizer, named, place):
-    """The programs, each as it stands: in this library, in transformers or sentence-transformers, in KerasHub."""
+    """The programs, each as it stands: in this library, and in transformers or sentence-transformers."""
     config, use = checkpoint.config, PROGRAMS["tasks"][task]
-    libraries, notes = ["keras_bert_impl", "sentence-transformers" if task == "embedding" else "transformers"], []
-    has_pooler = checkpoint.has("pooler/") or config.model_type == "distilbert"
-    if config.model_type in KERAS_HUB_FAMILIES and has_pooler:
-        libraries.append("KerasHub")
-        is_near = config.activation == "gelu" and config.model_type in ("albert", "bert")
-        approximates = ", and approximates GELU: its outputs differ by about 1e-3" if is_near else ""
-        notes = [f"KerasHub reads the encoder alone{approximates}."]
+    libraries = ["keras_bert_impl", "sentence-transformers" if task == "embedding" else "transformers"]
     # Their AutoTokenizer goes by the family, and not every family of ours has the tokenizer of theirs.
     tokenizer_class = "AutoTokenizer" if named in (None, "PreTrainedTokenizerFast") else named
     model_class = "AutoModel" if task == "Model" else checkpoint.architecture
@@ -295,4 +287,4 @@ def _of_use(checkpoint, task, tokenizer, named, place):
         of_ids = f"{library} with ids"  # which not every library has
         lines = "\n".join(programs[of_ids if tokenizer is None and of_ids in programs else library]).format(**values)
         sections.append(f"### In {library}\n\n```python\n{lines}\n```")
-    return "\n\n".join(["## How to use it", where, *sections, *notes])
+    return "\n\n".join(["## How to use it", where, *sections])

@@ -29,7 +29,7 @@ TEXT = tf.TensorSpec((None,), tf.string, name="text")
 
 
 def write(model, tokenizer, sequence_length, target):
-    """Writes `model` as a SavedModel to the new directory `target`; see `saved_model.export_saved_model`."""
+    """Writes `model` as a SavedModel to the new directory `target`; see `exports.export_saved_model`."""
     # Without `archive.track(model)`: the variables that the functions use are saved anyhow, and would be saved twice.
     archive = keras.export.ExportArchive()
     # One for all signatures: each of its own would hold the vocabulary again, 3.6 MB for BERT's.

@@ -169,15 +169,26 @@ def test_folders_of_a_save_take_their_places_over_those_of_the_one_before(tmp_pa
     assert os.listdir(tmp_path) == ["1_Pooling"]
 
 
-def test_a_folder_that_is_a_link_is_not_written_through(tmp_path):
+@pytest.mark.parametrize("folder", ["1_Pooling", "1_Pooling/within"])
+def test_a_folder_that_is_a_link_is_not_written_through(tmp_path, folder):
     (tmp_path / "elsewhere").mkdir()
     written = tmp_path / "checkpoint" / atomic_directory.WRITTEN
-    (written / "1_Pooling").mkdir(parents=True)
-    (written / "1_Pooling" / "config.json").write_text("{}")
+    (written / folder).mkdir(parents=True)
+    (written / folder / "config.json").write_text("{}")
     (tmp_path / "checkpoint" / "1_Pooling").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ValueError, match=r"1_Pooling is a link"):
+    with pytest.raises(ValueError, match=r"1_Pooling.* is a link"):
         atomic_directory.finish(tmp_path / "checkpoint")
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_files_are_not_fetched_through_a_link(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "precious").write_text("here")
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / atomic_directory.WRITTEN).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match="is a link"):
+        atomic_directory.finish(tmp_path / "checkpoint")
+    assert (tmp_path / "elsewhere" / "precious").read_text() == "here"
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077])

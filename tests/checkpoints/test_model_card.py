@@ -92,17 +92,6 @@ def test_without_a_tokenizer_the_programs_take_ids(saved, kind, capsys):
         assert "1, 3, 15" in printed(card, library, capsys)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("kind", ["TextClassifier", "BertEncoder", "TextEmbedder"])
-def test_the_program_of_a_card_runs_in_keras_hub(saved, kind, capsys):
-    pytest.importorskip("keras_hub")
-    assert "token_embedding" in printed(saved(kind), "KerasHub", capsys)
-
-
-def test_a_card_offers_keras_hub_only_what_it_reads(saved):
-    assert program(saved("MaskedLM"), "KerasHub") is None  # without a pooler, which KerasHub asks for
-
-
 def test_the_metadata_are_those_that_the_hub_reads_and_no_others(saved):
     card = saved("TextClassifier")
     assert "## Training" not in card and "## Figures" not in card

@@ -16,7 +16,7 @@ from tiers import every_backend, full_but, on
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.export.attention_graph import with_attention
-from keras_bert_impl.export.new_export import check_model
+from keras_bert_impl.export.exports import check_model
 
 pytestmark = on("torch")
 

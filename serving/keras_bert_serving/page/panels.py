@@ -1,6 +1,6 @@
 """What the page can ask of a served model, and what it shows of the outputs: one panel for each kind of model.
 
-Which panels a model gets follows from its signatures alone (`export.saved_model` lists those of every kind), so that
+Which panels a model gets follows from its signatures alone (`export_saved_model` lists those of every kind), so that
 they fit whatever wrote the SavedModel.
 """
 

@@ -3,9 +3,8 @@
 from keras_bert_impl.checkpoints import huggingface, keras_hub
 from keras_bert_impl.checkpoints.atomic_directory import open_unchanged
 from keras_bert_impl.checkpoints.growing import grow
-from keras_bert_impl.checkpoints.hub import is_packaged, local_directory, published_repository, published_table
+from keras_bert_impl.checkpoints.hub import local_directory, published_table, push_to_hub, write_card
 from keras_bert_impl.checkpoints.model_card import CardFacts, Figure, facts_of
-from keras_bert_impl.checkpoints.publishing import push_to_hub, write_card
 from keras_bert_impl.checkpoints.tensor_tables import Checkpoint, build_filled, load
 from keras_bert_impl.configurations.known_families import build_encoder, family_of
 from keras_bert_impl.json_files import reading_once
@@ -19,11 +18,9 @@ __all__ = [
     "format_of",
     "grow",
     "huggingface",
-    "is_packaged",
     "load",
     "local_directory",
     "open_checkpoint",
-    "published_repository",
     "published_table",
     "push_to_hub",
     "write_card",

@@ -47,8 +47,8 @@ def table(config):
 
 
 def save(model, directory, tokenizer=None, dtype="float32"):
-    """Writes `model` to `directory` as a checkpoint of Hugging Face transformers, a TextEmbedder also as one of
-    sentence-transformers.
+    """Writes `model` to `directory` as a checkpoint of Hugging Face transformers, one for vectors of texts also as one
+    of sentence-transformers.
 
     Args:
         model: an encoder or one of the models over it.
@@ -71,8 +71,7 @@ def save(model, directory, tokenizer=None, dtype="float32"):
             "model.encoder to leave the head out, or keep everything with model.save('model.keras')."
         )
     completeness.check_weights(model, rows, FORM)
-    # Tensors of a model without a head have no prefix; BERT's always has a pooler, even if a TextEmbedder does not use
-    # it.
+    # Tensors of a model without a head have no prefix; BERT's always has a pooler, even if ours does not use it.
     prefix, weights = ("", encoder.weights) if task == "Model" else (family.prefix, model.weights)
     if task in family.tasks_with_pooler:
         weights = [*weights, *(weight for weight in encoder.weights if weight.path.startswith("pooler/"))]

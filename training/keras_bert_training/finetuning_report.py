@@ -5,8 +5,8 @@ import math
 from keras_bert_impl import plots
 from keras_bert_impl.batching import predict_rows
 from keras_bert_impl.checkpoints import CardFacts, Figure, write_card
+from keras_bert_impl.checkpoints.hub import origin_of
 from keras_bert_impl.checkpoints.model_card import deviation_of_share
-from keras_bert_impl.checkpoints.publishing import origin_of
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.json_files import write_json

@@ -12,8 +12,8 @@ import tensorboardX
 from keras_bert_impl import distribution, plots
 from keras_bert_impl.callbacks.training_figures import PERCENTILES
 from keras_bert_impl.checkpoints import CardFacts, Figure, open_checkpoint, write_card
+from keras_bert_impl.checkpoints.hub import origin_of
 from keras_bert_impl.checkpoints.model_card import deviation_of_share
-from keras_bert_impl.checkpoints.publishing import origin_of
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import hardware
 from keras_bert_impl.json_files import write_json

@@ -1,6 +1,7 @@
 """Changes the size of a checkpoint: more or fewer positions, more words."""
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -12,7 +13,7 @@ BY_WORD = ("token_embedding/embeddings", "masked_lm_head/decoder/embeddings", "m
 
 
 def grow(checkpoint, max_length=None, new_words=()):
-    """Changes the size of a checkpoint, for any `from_pretrained`; prints what each change does.
+    """Changes the size of a checkpoint, for any `from_pretrained`. What is added needs training.
 
         checkpoint = kbi.checkpoints.grow(kbi.checkpoints.open_checkpoint(path), max_length=1024)
         encoder = kbi.BertEncoder.from_pretrained(checkpoint)
@@ -30,11 +31,10 @@ def grow(checkpoint, max_length=None, new_words=()):
     old = checkpoint.config
     read_tokenizer, vocabulary_size = _with_words(checkpoint, list(new_words))
     config = dataclasses.replace(old, max_length=max_length or old.max_length, vocabulary_size=vocabulary_size)
-    for line in _changes(old, config, old.has_position_table or checkpoint.has("decoder_positions/")):
-        print(f"{checkpoint.source.path}: {line}")
+    repeated = functools.partial(_repeated, unused=config.num_positions - config.max_length)
     wanted = {
-        "position_embedding/embeddings": (config.num_positions, _repeater(config.num_positions - config.max_length)),
-        "decoder_positions/embeddings": (config.max_length, _repeater(0)),
+        "position_embedding/embeddings": (config.num_positions, repeated),
+        "decoder_positions/embeddings": (config.max_length, _repeated),
         **dict.fromkeys(BY_WORD, (config.vocabulary_size, _with_means)),
     }
     return checkpoint._replace(config=config, read_tokenizer=read_tokenizer, source=_resized(checkpoint, wanted))
@@ -65,18 +65,6 @@ def _with_words(checkpoint, new_words):
     return lambda: tokenizer, len(words)
 
 
-def _changes(old, new, has_positions):
-    if not has_positions:
-        pass
-    elif new.max_length > old.max_length:
-        yield f"positions {old.max_length} to {new.max_length - 1} repeat those from 0 on; they need training."
-    elif new.max_length < old.max_length:
-        yield f"positions from {new.max_length} on are dropped."
-    if new.vocabulary_size > old.vocabulary_size:
-        count = new.vocabulary_size - old.vocabulary_size
-        yield f"{count} words added, each the mean of the {old.vocabulary_size:,} old ones; they need training."
-
-
 def _resized(checkpoint: Checkpoint, wanted):
     """The tensors, some with another first dimension: `wanted` is path -> (size, function from array and size)."""
     by_tensor = {name: wanted[path] for path, names, _ in checkpoint.rows if path in wanted for name in names}
@@ -95,14 +83,10 @@ def _resized(checkpoint: Checkpoint, wanted):
     return source._replace(shapes=shapes, read=read)
 
 
-def _repeater(unused):
-    """A function that repeats the rows of a table from the first that is a position; `unused` rows stand before it."""
-
-    def repeated(array, size):
-        positions = array[unused:]
-        return np.concatenate([array[:unused], positions[np.arange(size - unused) % len(positions)]])
-
-    return repeated
+def _repeated(array, size, unused=0):
+    """The rows of a table repeated from the first that is a position; `unused` rows stand before it."""
+    positions = array[unused:]
+    return np.concatenate([array[:unused], positions[np.arange(size - unused) % len(positions)]])
 
 
 def _with_means(array, size):

@@ -116,19 +116,13 @@ def open_source(directory):
         reader.get_tensor(min(shapes, key=lambda name: np.prod(shapes[name])))
     except (tf.errors.OpError, IndexError, RuntimeError, ValueError) as error:
         raise ValueError(f"{prefix} is damaged or incomplete: {error}") from error
-    kept = {
-        standard_name(name): name for name in shapes if not name.endswith(OPTIMIZER_SUFFIXES) and name != "global_step"
-    }
+    names = [name for name in shapes if not name.endswith(OPTIMIZER_SUFFIXES) and name != "global_step"]
+    kept = {name.removeprefix("module/"): name for name in names}  # of TF Hub's modules and old exports
 
     def read(name):
         return reader.get_tensor(kept[name])
 
     return tensor_tables.Source(prefix, {name: shapes[stored] for name, stored in kept.items()}, read)
-
-
-def standard_name(name):
-    """Their variable name without the prefix "module/" of TF Hub's modules and old exports."""
-    return name.removeprefix("module/")
 
 
 def save(model, directory, tokenizer=None):

@@ -32,9 +32,9 @@ def ask_graph(model, signature="serving_default", tokenizer=None, **texts):
     time that writing and loading take."""
     import tensorflow as tf
 
-    from keras_bert_impl.export import checks, text_signatures
+    from keras_bert_impl.export import exports, text_signatures
 
-    tokenizer, sequence_length = checks.checked_text_settings(model, tokenizer, None)
+    tokenizer, sequence_length = exports.checked_text_settings(model, tokenizer, None)
     pieces_of = text_signatures.graph_of(tokenizer, offsets=isinstance(model, kbi.QuestionAnswerer))
     function, inputs = text_signatures.signatures(model, pieces_of, sequence_length)[signature]
     return answers(tf.function(function, input_signature=inputs), **texts)

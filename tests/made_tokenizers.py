@@ -17,9 +17,15 @@ from keras_bert_impl.text.tokenizers import (
     learn_sentence_pieces,
 )
 from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import DEBERTA, MODERNBERT
-from keras_bert_impl.text.tokenizers.sentence_piece_file import CONTROL as CONTROL_PIECE
-from keras_bert_impl.text.tokenizers.sentence_piece_file import NORMAL, UNKNOWN, USER_DEFINED, _encoded_model
-from keras_bert_impl.text.tokenizers.sentence_piece_model import BIGBIRD, XLNET
+from keras_bert_impl.text.tokenizers.sentence_piece_model import (
+    BIGBIRD,
+    NORMAL,
+    UNKNOWN,
+    USER_DEFINED,
+    XLNET,
+    _encoded_model,
+)
+from keras_bert_impl.text.tokenizers.sentence_piece_model import CONTROL as CONTROL_PIECE
 from keras_bert_impl.text.tokenizers.sentence_piece_tokenizer import prepare
 
 CONTROL = ("PAD", "CLS", "SEP", "UNK")

@@ -21,8 +21,7 @@ from keras_bert_impl.checkpoints.untrained_heads import untrained_heads
 from keras_bert_impl.configurations.known_families import families_by_model_type, family_of
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.json_files import read_json, read_json_if_there
-from keras_bert_impl.text.tokenizers import kind_in
-from keras_bert_impl.text.tokenizers.opening import VOCABULARY_FILES
+from keras_bert_impl.text.tokenizers import VOCABULARY_FILES, kind_in
 from keras_bert_impl.user_warnings import warn_user
 
 MULTI_LABEL = "multi_label_classification"  # the value of problem_type for a sigmoid for each class

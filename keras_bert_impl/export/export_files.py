@@ -6,7 +6,7 @@ from keras_bert_impl.encoders.asked import SENTENCE, kind_of
 from keras_bert_impl.export import row_samples
 from keras_bert_impl.export.formats import FORMATS
 from keras_bert_impl.json_files import write_json
-from keras_bert_impl.text.tokenizers.tokenizer_json_writer import write_portable_file
+from keras_bert_impl.text.tokenizers.tokenizer_json import write_portable_file
 
 STRIDE = 128  # tokens that two windows over a long context have in common
 
@@ -17,7 +17,7 @@ def write(model, tokenizer, sequence_length, target, format_name, precision="flo
     config.json: Hugging Face's configuration of the model, with the names of its classes, and the field `export`:
         library and its version, kind of model, format, precision, longest row, what is done with longer texts if they
         are not cut, axes of the inputs, figures, and facts.
-    tokenizer.json: with it, the `tokenizers` library alone gives the ids; see `tokenizer_json_writer`.
+    tokenizer.json: with it, the `tokenizers` library alone gives the ids; see `tokenizer_json.write_portable_file`.
     example.py: a program that runs the model with its runtime alone.
     """
     takes_strings = format_name == "saved_model"

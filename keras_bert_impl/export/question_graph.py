@@ -9,9 +9,14 @@ import unicodedata
 import numpy as np
 import tensorflow as tf
 
-from keras_bert_impl.preprocessing.graphs.character_table import CODE_POINTS, CodePointTable
+from keras_bert_impl.preprocessing.graphs.characters import (
+    CODE_POINTS,
+    CodePointTable,
+    character_starts,
+    readable,
+    without_spaces,
+)
 from keras_bert_impl.preprocessing.graphs.text_rows import question_windows
-from keras_bert_impl.preprocessing.graphs.utf8 import character_starts, readable, without_spaces
 from keras_bert_impl.text.tokenizers.rows import longest_question
 
 NO_SCORE = float("-inf")

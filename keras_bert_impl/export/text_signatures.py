@@ -11,8 +11,8 @@ from keras_bert_impl.export import handover
 from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.export.question_graph import question_answers
 from keras_bert_impl.models.masked_lm import guesses
+from keras_bert_impl.preprocessing.graphs import tensorflow_arrays
 from keras_bert_impl.preprocessing.graphs.long_texts import (
-    best_windows,
     checked_output,
     computed_in_parts,
     head_and_tail,
@@ -22,6 +22,7 @@ from keras_bert_impl.preprocessing.graphs.long_texts import (
 from keras_bert_impl.preprocessing.graphs.ragged import of_texts, row_numbers
 from keras_bert_impl.preprocessing.graphs.rows import pack
 from keras_bert_impl.preprocessing.graphs.text_rows import graph_of, pieces_of_words
+from keras_bert_impl.text.tokenizers.rows import best_windows
 
 GUESSES = 5  # for each [MASK]
 WHITE_SPACE = r"[\t-\r\x1c-\x1f\x{85}\p{Z}]"  # of str.split; TensorFlow's own is ASCII's
@@ -136,7 +137,8 @@ def labels_of_words(model, pieces_of, sequence_length):
         text = row_numbers(words)
         # The place of each word's first piece among those of its text: (all words,).
         first = tf.cast(pieces.row_starts() - tf.gather(of_rows.row_starts(), text), tf.int32)
-        window, place = best_windows(first, tf.gather(tf.cast(of_rows.row_lengths(), tf.int32), text), room)
+        lengths = tf.gather(tf.cast(of_rows.row_lengths(), tf.int32), text)
+        window, place = best_windows(first, lengths, room, tensorflow_arrays)
         window += tf.gather(tf.cumsum(counts, exclusive=True), text)
         of_words = tf.gather_nd(logits, tf.stack([window, place + len(template.before)], axis=1))
         probabilities = model.named_outputs(of_words)["probabilities"]  # (all words, classes)
@@ -204,8 +206,7 @@ def attention_function(model, pieces_of, sequence_length):
 
 def pack_to_longest(first, second, tokenizer, sequence_length):
     """`preprocessing.graphs.rows.pack` for ragged pieces, padded only to the longest row of the batch."""
-    control = tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id
-    rows = pack(first, second, sequence_length, *control, template=tokenizer.template)
+    rows = pack(tokenizer, first, second, sequence_length)
     # A batch without rows keeps one column: otherwise reshaping it would divide by a length of 0.
     longest = tf.maximum(tf.reduce_max(tf.reduce_sum(rows["padding_mask"], axis=1)), 1)
     return {name: row[:, :longest] for name, row in rows.items()}  # each (batch, longest)

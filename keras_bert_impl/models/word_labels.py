@@ -9,9 +9,11 @@ from keras_bert_impl.models.task_model import ClassesModel
 from keras_bert_impl.preprocessing import WordsPreprocessor, fit_inputs
 from keras_bert_impl.preprocessing.entities import entities_of
 from keras_bert_impl.preprocessing.labelled_words import rule_of_classes, split_texts, split_words
-from keras_bert_impl.preprocessing.long_texts import best_windows, windows_of
+from keras_bert_impl.preprocessing.long_texts import windows_of
 from keras_bert_impl.preprocessing.texts import is_word_lists, to_strings, to_word_lists
 from keras_bert_impl.suggestions import one_of
+from keras_bert_impl.text.rows import numpy_arrays
+from keras_bert_impl.text.tokenizers.rows import best_windows
 
 AGGREGATIONS = ("first", "average", "max")
 
@@ -78,7 +80,7 @@ class WordLabelsModel(ClassesModel):
         logits = iter(predict_rows(self, fit_inputs.sorted_batches(self, Rows(windows), batch_size)))
         labelled = []
         for text, of_text in zip(split, begins, strict=True):
-            probabilities = softmax(_joined([next(logits)[first:] for _ in of_text], of_text, len(text.ids), room))
+            probabilities = softmax(_joined([next(logits)[first:] for _ in of_text], len(text.ids), room))
             labelled.append(_of_words(probabilities, text.word, aggregation))
         return labelled
 
@@ -89,11 +91,11 @@ class WordLabelsModel(ClassesModel):
         return rule_of_classes(self.class_names)._replace(shape=(len(sizes.tokens), sizes.width))
 
 
-def _joined(logits, begins, count, room):
+def _joined(logits, count, room):
     """Logits of the windows of a text, from its first piece on, as one array (pieces, classes): each piece from the
     window that shows it best."""
-    best = best_windows(count, begins, room)
-    rows = [logits[window][piece - begins[window]] for piece, window in enumerate(best)]
+    best = best_windows(np.arange(count), count, room, numpy_arrays)
+    rows = [logits[window][place] for window, place in zip(*best, strict=True)]
     return np.array(rows).reshape(count, logits[0].shape[-1])
 
 

@@ -108,11 +108,8 @@ def head_and_tail(ids, room):
 
 def window_begins(count, room, stride):
     """The first token of each window over `count` tokens, `room` at a time; the last window reaches the end."""
-    begins = [0]
-    # A step larger than a window would skip tokens.
-    while begins[-1] + room < count:
-        begins.append(begins[-1] + min(stride, room))
-    return begins
+    step = min(stride, room)  # a larger one would skip tokens
+    return list(range(0, max(count - room, 0) + step, step))
 
 
 def windows_of(texts, room):
@@ -121,18 +118,3 @@ def windows_of(texts, room):
     begins = [window_begins(len(ids), room, max(1, room // 2)) for ids in texts]
     windows = [ids[begin : begin + room] for ids, of_text in zip(texts, begins, strict=True) for begin in of_text]
     return begins, windows
-
-
-def best_windows(count, begins, room):
-    """For each token the number of the window that shows it with the most context, on the side that has less of it.
-
-    Ties go to the longer window, as in the original code's `_check_is_max_context`, then to the earlier one.
-    """
-    token = np.arange(count)
-    scores = np.full((len(begins), count), -1.0)
-    for place, begin in enumerate(begins):
-        end = min(begin + room, count)
-        inside = slice(begin, end)
-        left, right = token[inside] - begin, end - 1 - token[inside]
-        scores[place, inside] = np.minimum(left, right) + 0.01 * (end - begin)
-    return scores.argmax(axis=0) if count else np.zeros(0, int)

@@ -8,10 +8,11 @@ import numpy as np
 
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.preprocessing.labels import checked_weights
-from keras_bert_impl.preprocessing.long_texts import best_windows, window_begins
+from keras_bert_impl.preprocessing.long_texts import window_begins
 from keras_bert_impl.preprocessing.preprocessors import Preprocessor
 from keras_bert_impl.preprocessing.texts import texts_of, to_strings
-from keras_bert_impl.text.tokenizers.rows import longest_question, sentence_of_cut_questions
+from keras_bert_impl.text.rows import numpy_arrays
+from keras_bert_impl.text.tokenizers.rows import best_windows, longest_question, sentence_of_cut_questions
 from keras_bert_impl.user_warnings import warn_user
 
 
@@ -168,8 +169,8 @@ def make_windows(tokenizer, questions, sequence_length=384, stride=128, question
         answer = answer_tokens(offsets, question.answers[0]) if question.answers else None
         room = sequence_length - control - len(asked[number])
         before = tokenizer.template.first_length(len(asked[number]), is_pair=True)
-        begins = window_begins(len(offsets), room, stride)
-        best = best_windows(len(offsets), begins, room)
+        begins, step = window_begins(len(offsets), room, stride), min(stride, room)
+        best, _ = best_windows(np.arange(len(offsets)), len(offsets), room, numpy_arrays, step)
         for place, begin in enumerate(begins):
             end = min(begin + room, len(offsets))
             windows.first.append(asked[number])

@@ -12,6 +12,8 @@ import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints import open_checkpoint
 from keras_bert_impl.export import export_onnx, export_saved_model, open_export
 from keras_bert_impl.preprocessing import long_texts as in_memory
+from keras_bert_impl.text.rows import numpy_arrays
+from keras_bert_impl.text.tokenizers.rows import best_windows
 from keras_bert_serving.row_servable import RowServable
 from keras_bert_serving.servable import SessionOptions
 from keras_bert_training.commands.convert import model_of
@@ -100,15 +102,16 @@ def test_a_saved_model_labels_every_word_of_a_text_as_tag_does():
 def test_windows_in_a_graph_are_those_in_memory(room):
     import tensorflow as tf
 
-    from keras_bert_impl.preprocessing.graphs.long_texts import best_windows, windows_of
+    from keras_bert_impl.preprocessing.graphs import tensorflow_arrays
+    from keras_bert_impl.preprocessing.graphs.long_texts import windows_of
 
     texts = [list(range(count)) for count in range(23)]
     begins, expected = in_memory.windows_of(texts, room)
     found, counts = windows_of(tf.ragged.constant(texts, tf.int32, row_splits_dtype="int64"), room)
     assert found.to_list() == expected and counts.numpy().tolist() == list(map(len, begins))
     for ids, of_text in zip(texts[1:], begins[1:], strict=True):
-        number, place = best_windows(tf.range(len(ids)), tf.fill([len(ids)], len(ids)), room)
-        assert number.numpy().tolist() == in_memory.best_windows(len(ids), of_text, room).tolist()
+        number, place = best_windows(tf.range(len(ids)), len(ids), room, tensorflow_arrays)
+        assert number.numpy().tolist() == best_windows(np.arange(len(ids)), len(ids), room, numpy_arrays)[0].tolist()
         assert (place.numpy() + np.array(of_text)[number.numpy()]).tolist() == ids
 
 

@@ -11,8 +11,10 @@ import keras_bert_impl as kbi
 from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.models.span_answers import best_answers
 from keras_bert_impl.preprocessing.graphs.text_rows import windows_of
-from keras_bert_impl.preprocessing.long_texts import best_windows, window_begins
+from keras_bert_impl.preprocessing.long_texts import window_begins
 from keras_bert_impl.preprocessing.question_windows import Question
+from keras_bert_impl.text.rows import numpy_arrays
+from keras_bert_impl.text.tokenizers.rows import best_windows
 from keras_bert_training.tasks import question_answering, squad_files
 
 pytestmark = on("tensorflow")
@@ -41,7 +43,7 @@ def answerer(sequence_length=None):
 def test_windows_are_those_of_the_task(count, room, stride):
     windows, is_best = windows_of(tf.constant(count), tf.constant(room), tf.constant(stride))
     begins = window_begins(count, room, stride)
-    best = best_windows(count, begins, room)
+    best, _ = best_windows(np.arange(count), count, room, numpy_arrays, min(stride, room))
     assert windows.to_list() == [list(range(begin, min(begin + room, count))) for begin in begins]
     assert is_best.to_list() == [[best[token] == n for token in row] for n, row in enumerate(windows.to_list())]
 

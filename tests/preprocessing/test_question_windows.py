@@ -3,8 +3,10 @@ import pytest
 from tiers import once
 
 from keras_bert_impl.models.span_answers import best_answers
-from keras_bert_impl.preprocessing.long_texts import best_windows, window_begins
+from keras_bert_impl.preprocessing.long_texts import window_begins
 from keras_bert_impl.preprocessing.question_windows import Question, answer_tokens, make_windows
+from keras_bert_impl.text.rows import numpy_arrays
+from keras_bert_impl.text.tokenizers.rows import best_windows
 
 pytestmark = once
 
@@ -44,7 +46,7 @@ def test_an_answer_within_a_token_is_the_token():
 
 def test_a_token_is_best_where_its_poorer_side_is_richest():
     # Windows 0-5 and 4-9: token 4 has 1 token after it in the first, 0 before it in the second.
-    assert best_windows(10, [0, 4], 6).tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
+    assert best_windows(np.arange(10), 10, 6, numpy_arrays, 4)[0].tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
 
 
 def logits_for(windows, **scores):

@@ -1,7 +1,7 @@
 from tiers import once
 
 from keras_bert_impl.preprocessing.labelled_words import IGNORED, rows_of_pieces, split_texts, split_words
-from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS
+from keras_bert_impl.text.tokenizers.rows import BERT_ROWS
 
 pytestmark = once
 

@@ -12,7 +12,7 @@ from tiers import on, once
 import keras_bert_impl as kbi
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.json_files import write_json
-from keras_bert_impl.text.tokenizers.tokenizer_json_writer import write_portable_file
+from keras_bert_impl.text.tokenizers.tokenizer_json import write_portable_file
 from keras_bert_serving.errors import ServingError
 from keras_bert_serving.limits import Limits
 from keras_bert_serving.models import Models

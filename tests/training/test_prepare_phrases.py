@@ -6,9 +6,8 @@ from six_languages import SENTENCES
 from tiers import once
 
 from keras_bert_impl.text.rows import shards
+from keras_bert_impl.text.rows.example_files import RecordReader, parse_rows
 from keras_bert_impl.text.rows.phrases import MARKS
-from keras_bert_impl.text.rows.record_files import RecordReader
-from keras_bert_impl.text.rows.serialized_rows import parse_rows
 from keras_bert_impl.text.tokenizers.vocabulary import SPECIAL_TOKENS
 from keras_bert_training import data_preparation, pretraining
 

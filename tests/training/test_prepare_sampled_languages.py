@@ -6,8 +6,7 @@ import pytest
 from tiers import once
 
 from keras_bert_impl.text.rows import shards
-from keras_bert_impl.text.rows.record_files import RecordReader
-from keras_bert_impl.text.rows.serialized_rows import parse_rows
+from keras_bert_impl.text.rows.example_files import RecordReader, parse_rows
 from keras_bert_impl.text.tokenizers import open_tokenizer
 from keras_bert_training import data_preparation
 from keras_bert_training.data_preparation import PrepareConfig, VocabularySample, factors_of, open_pieces

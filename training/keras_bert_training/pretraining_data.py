@@ -16,14 +16,13 @@ import numpy as np
 
 from keras_bert_impl import distribution
 from keras_bert_impl.features import MASKING_RATE, usual_predictions
+from keras_bert_impl.text.rows.example_files import DamagedRecords
 from keras_bert_impl.text.rows.masking import MaskingRule, NextTokens
 from keras_bert_impl.text.rows.numpy_data import RowFiles, TrainingBatches, check_streams
 from keras_bert_impl.text.rows.pretraining_rows import PAIRS, RowFormat
-from keras_bert_impl.text.rows.record_files import DamagedRecords
 from keras_bert_impl.text.rows.remote_files import is_remote, open_file
 from keras_bert_impl.text.rows.shards import damaged_files, read_manifest, read_prepared_json
-from keras_bert_impl.text.tokenizers import open_tokenizer
-from keras_bert_impl.text.tokenizers.opening import VOCABULARY_FILES
+from keras_bert_impl.text.tokenizers import VOCABULARY_FILES, open_tokenizer
 
 MASKING_OPTIONS = ("masking_unit", "masking_rate", "mask_token_rate", "random_token_rate")
 RATES = {"mask_token_rate": 0.8, "random_token_rate": 0.1}  # the paper's

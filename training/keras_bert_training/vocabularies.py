@@ -3,6 +3,7 @@
 import pathlib
 
 from keras_bert_impl.text.tokenizers import (
+    KINDS,
     AlbertTokenizer,
     BigBirdTokenizer,
     BytePairTokenizer,
@@ -19,7 +20,6 @@ from keras_bert_impl.text.tokenizers import (
 )
 from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import MODERNBERT
 from keras_bert_impl.text.tokenizers.modernbert_tokenizer import RUNS_OF_SPACES
-from keras_bert_impl.text.tokenizers.opening import KINDS
 from keras_bert_impl.text.tokenizers.sentence_piece_model import BIGBIRD, XLNET
 from keras_bert_impl.text.tokenizers.sentence_piece_tokenizer import prepare
 from keras_bert_impl.text.tokenizers.vocabulary import is_cased

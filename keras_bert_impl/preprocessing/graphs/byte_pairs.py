@@ -1,4 +1,4 @@
-"""Turns text into ids of byte-level BPE, RoBERTa's and ModernBERT's, inside a TensorFlow graph, for SavedModel."""
+"""Turns text into ids of byte-pair encoding, over bytes or characters, inside a TensorFlow graph, for SavedModel."""
 
 import functools
 import re
@@ -11,14 +11,15 @@ from keras_bert_impl.quiet_tensorflow import tf
 # isort: split
 import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
-from keras_bert_impl.preprocessing.graphs.character_table import CODE_POINTS, CodePointTable
-from keras_bert_impl.preprocessing.graphs.masked_texts import Pieces
-from keras_bert_impl.preprocessing.graphs.pair_merging import PairMerging
+from keras_bert_impl.preprocessing.graphs.characters import CODE_POINTS, CodePointTable, character_starts, readable
+from keras_bert_impl.preprocessing.graphs.pair_merging import PairMerging, WholeWords
+from keras_bert_impl.preprocessing.graphs.pieces import Pieces
 from keras_bert_impl.preprocessing.graphs.ragged import of_texts, row_numbers, side_by_side
-from keras_bert_impl.preprocessing.graphs.utf8 import character_starts, readable
-from keras_bert_impl.preprocessing.graphs.whole_words import WholeWords
-from keras_bert_impl.text.tokenizers import BytePairTokenizer
-from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import NFC, byte_tokens
+from keras_bert_impl.preprocessing.graphs.sentence_pieces import named_kernel
+from keras_bert_impl.text.tokenizers import BytePairTokenizer, MmBertTokenizer
+from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import MMBERT, NFC, byte_tokens
+from keras_bert_impl.text.tokenizers.modernbert_tokenizer import BYTES
+from keras_bert_impl.text.tokenizers.sentence_piece_model import BYTE, CONTROL, NORMAL, UNKNOWN, byte_pair_model
 
 # Kinds of characters, as the regular expression of byte-level BPE tells them apart.
 NONE, OTHER, LETTER, NUMBER, WHITE = range(5)
@@ -198,6 +199,75 @@ class BytePairs(Pieces):
             (kind != before) & ~follows_blank,
         )
         return _with_contractions(starts, codes, rows)
+
+
+class CharacterPairs(BytePairs):
+    """The ids of a MmBertTokenizer, computed by the kernel of SentencePiece, whose merges are those of its vocabulary:
+    it merges any two pieces that are a third one together, the one of the least id first, as Gemma's tokenizer was
+    learned and its merges were made.
+
+    Arguments and errors are those of BytePairs; ValueError if the merges are others.
+    """
+
+    _blanks = (BLANK, ord(MMBERT.space))
+    _trims_first_blank = True
+
+    def _keep_vocabulary(self, tokenizer, ids):
+        self._pairs_kernel = named_kernel(model_of(tokenizer), tf.int32)
+
+    def _pieces(self, characters):
+        texts = tf.strings.unicode_encode(characters, "UTF-8")
+        ids, begins, ends = self._pairs_kernel.tokenize_with_offsets(texts)
+        starts = character_starts(characters.flat_values)
+        # Bytes of all texts one after another, then the characters that they belong to.
+        before = tf.gather(starts, tf.gather(tf.cast(characters.row_starts(), tf.int32), row_numbers(ids)))
+        first, after = (tf.searchsorted(starts, before + tf.cast(one.flat_values, tf.int32)) for one in (begins, ends))
+        # The kernel gives a character of several bytes to the last of them alone.
+        has_some = after > first
+        owner = tf.cumsum(tf.cast(has_some, tf.int32), exclusive=True)
+        first, last = (tf.gather(tf.boolean_mask(places, has_some), owner) for places in (first, after - 1))
+        return ids.flat_values, first, last
+
+
+def model_of(tokenizer: MmBertTokenizer) -> bytes:
+    """The model file of SentencePiece that cuts words as the tokenizer does.
+
+    Raises: ValueError if there is none, since the merges are not all those that the vocabulary allows, piece by piece.
+    """
+    control, space = tokenizer.dialect.control, tokenizer.dialect.space
+    words, names = set(tokenizer.vocabulary), set(BYTES)
+    # No word holds a space but at its beginning, and so none of these pieces.
+    merges = [pair for pair in tokenizer.merges if space not in "".join(pair)[1:] and "".join(pair) not in control]
+    made = list(dict.fromkeys(map("".join, merges)))
+    parts = {*made, *(token for token in words if len(token) == 1)}
+    place = {piece: number for number, piece in enumerate(made)}
+    order = [place["".join(pair)] for pair in merges]
+    allowed = {
+        (piece[:cut], piece[cut:])
+        for piece in made
+        for cut in range(1, len(piece))
+        if piece[:cut] in parts and piece[cut:] in parts
+    }
+    reached = {pair for pair in merges if pair[0] in parts and pair[1] in parts}
+    if order != sorted(order) or allowed != reached or place.keys() & names:
+        raise ValueError(
+            "the merges are not those of a SentencePiece model, which merges any two pieces that are a third one "
+            "together: a graph cannot follow them. Export to the formats onnx, openvino or litert."
+        )
+
+    def typed(token):
+        if token == control[3]:
+            return token, 0.0, UNKNOWN
+        if token in names:
+            return token, 0.0, BYTE
+        if token in place or (len(token) == 1 and token not in control):
+            return token, float(-place.get(token, len(made))), NORMAL
+        return token, 0.0, CONTROL  # which no text gives
+
+    # The library wants all bytes, also those that have a character of their own in the vocabulary.
+    missing = [name for name in BYTES if name not in words]
+    unknown, beginning, end, padding = (control[place] for place in (3, 0, 2, 1))
+    return byte_pair_model(list(map(typed, [*tokenizer.vocabulary, *missing])), (unknown, beginning, end, padding))
 
 
 def _with_contractions(starts, codes, rows):

@@ -33,31 +33,6 @@ def windows_of(pieces, room, step=None):
     return between(pieces.flat_values, start + begins, start + ends), tf.cast(counts, tf.int32)
 
 
-def best_windows(places, lengths, room, step=None):
-    """The window of its text that shows a piece with the most context, as `preprocessing.long_texts.best_windows`.
-
-    Args:
-        places: of pieces in their texts, int32 (places,).
-        lengths: how many pieces the text of each has, likewise.
-        room: as for `windows_of`.
-        step: likewise.
-
-    Returns: the number of the window within the text, int32 (places,); the piece's place in it, likewise.
-    """
-    step = max(1, room // 2) if step is None else step
-    last = tf.maximum(-((room - lengths) // step), 0)
-    # All windows that can show a piece, from the first on: of equals the first is taken.
-    number = places[:, tf.newaxis] // step - tf.range(-(-room // step))[::-1]  # (places, windows)
-    begins, length = number * step, lengths[:, tf.newaxis]
-    ends = tf.minimum(begins + room, length)
-    left, right = places[:, tf.newaxis] - begins, ends - 1 - places[:, tf.newaxis]
-    is_there = (number >= 0) & (number <= last[:, tf.newaxis]) & (right >= 0)
-    context = tf.cast(tf.minimum(left, right), tf.float32) + 0.01 * tf.cast(ends - begins, tf.float32)
-    best = tf.argmax(tf.where(is_there, context, -1.0), axis=1, output_type=tf.int32)
-    window = tf.gather(number, best, batch_dims=1)
-    return window, places - window * step
-
-
 def computed_in_parts(model, rows):
     """The output of a keras.Model with a single one for rows, of at most ROWS of them at a time.
 

@@ -7,8 +7,7 @@ from the two lengths; the tests compare it with Google's loop.
 
 from keras_bert_impl.preprocessing.graphs.ragged import between, side_by_side
 from keras_bert_impl.quiet_tensorflow import tf
-from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS
-from keras_bert_impl.text.tokenizers.rows import kept_lengths
+from keras_bert_impl.text.tokenizers.rows import kept_lengths, room_for_text
 
 
 def truncate_pairs(a, b, max_tokens, rule):
@@ -35,29 +34,24 @@ def truncate_pairs(a, b, max_tokens, rule):
     return _first_tokens(a, kept[0]), _first_tokens(b, kept[1])
 
 
-def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first", template=BERT_ROWS):
+def pack(tokenizer, a, b, sequence_length, rule="longest_first"):
     """Lays segments out as a family reads them, [CLS] a [SEP] or [CLS] a [SEP] b [SEP], cut and padded to one length.
 
     Args:
+        tokenizer: its template and control tokens are those of the rows.
         a: int32 RaggedTensor (batch, tokens).
         b: int32 RaggedTensor (batch, tokens), or None for single segments.
         sequence_length: tokens in every row, special tokens and padding included.
-        cls_id: id of [CLS].
-        sep_id: id of [SEP].
-        pad_id: id of [PAD].
         rule: how a pair that is too long is cut, see `truncate_pairs`. A single segment loses its end.
-        template: of the rows; BERT's, unless the tokenizer has another.
 
     Returns: dict of int32 (batch, sequence_length): `token_ids`; `segment_ids`, 0 for [CLS] a [SEP] and padding,
         1, or what the template says, for b [SEP]; `padding_mask`, 1 for tokens and 0 for padding. A template may give
         [CLS] a segment of its own.
-    Raises: ValueError if `sequence_length` does not hold the special tokens.
+    Raises: ValueError if `sequence_length` leaves no room for text.
     """
-    num_special = template.num_control(b is not None)
-    if sequence_length < num_special:
-        raise ValueError(f"sequence_length {sequence_length} does not hold {num_special} control tokens.")
-    max_tokens = sequence_length - num_special
-    before, between, after = template.control_of(cls_id, sep_id)
+    template, cls_id = tokenizer.template, tokenizer.cls_id
+    max_tokens = room_for_text(template, b is not None, sequence_length)
+    before, between, after = template.control_of(cls_id, tokenizer.sep_id)
     if b is None:
         a, second = _first_tokens(a, tf.minimum(a.row_lengths(), max_tokens)), []
     else:
@@ -69,7 +63,7 @@ def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first", te
     is_token = position < token_ids.row_lengths()[:, tf.newaxis]  # (batch, length)
     is_second = is_token & (position >= first_length[:, tf.newaxis])
     rows = {
-        "token_ids": tf.cast(token_ids.to_tensor(pad_id, shape=(None, sequence_length)), tf.int32),
+        "token_ids": tf.cast(token_ids.to_tensor(tokenizer.pad_id, shape=(None, sequence_length)), tf.int32),
         "padding_mask": tf.cast(is_token, tf.int32),
         "segment_ids": tf.cast(is_second, tf.int32) * template.second_segment,
     }

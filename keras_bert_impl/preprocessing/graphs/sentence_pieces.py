@@ -11,13 +11,20 @@ from keras_bert_impl.quiet_tensorflow import tf
 # isort: split
 import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
-from keras_bert_impl.preprocessing.graphs.character_strings import character_strings
-from keras_bert_impl.preprocessing.graphs.character_table import CODE_POINTS, CharacterTable, CodePointTable
-from keras_bert_impl.preprocessing.graphs.masked_texts import Pieces
+from keras_bert_impl.preprocessing.graphs.characters import (
+    CODE_POINTS,
+    CharacterTable,
+    CodePointTable,
+    character_sizes,
+    character_starts,
+    character_strings,
+    readable,
+    without_spaces,
+)
+from keras_bert_impl.preprocessing.graphs.pieces import Pieces
 from keras_bert_impl.preprocessing.graphs.ragged import of_texts, row_numbers, side_by_side
-from keras_bert_impl.preprocessing.graphs.utf8 import character_sizes, character_starts, readable, without_spaces
 from keras_bert_impl.preprocessing.graphs.wordpiece import lower_final_sigma
-from keras_bert_impl.text.tokenizers.sentence_piece_file import AT_SPACES, without_bytes, without_normalizer
+from keras_bert_impl.text.tokenizers.sentence_piece_model import AT_SPACES, without_bytes, without_normalizer
 from keras_bert_impl.text.tokenizers.sentence_piece_tokenizer import (
     AlbertTokenizer,
     SentencePieceTokenizer,
@@ -61,7 +68,7 @@ class SentencePieces(Pieces):
                 self._replace_characters = CharacterTable(codes)
         # Of each id of the model: our ids, which are several where the tokenizer cuts a piece once more, and the
         # characters of the piece after the end of each. What is unknown counts as one character.
-        cut = [tokenizer.pieces_of_model(index) for index in range(tokenizer.num_model_pieces)]
+        cut = [tokenizer.pieces_of_model(index) for index in range(tokenizer.processor.get_piece_size())]
         self._lengths = tf.constant([len(parts) for parts in cut], tf.int64)
         self._our_ids = tf.constant([index for parts in cut for index, _ in parts], tf.int32)
         rest = [[sum(len(piece) for _, piece in parts[place + 1 :]) for place in range(len(parts))] for parts in cut]
@@ -131,7 +138,7 @@ class SentencePieces(Pieces):
         """The pieces of the model in each text, (batch, pieces) RaggedTensor of int32."""
         found = self._cut.tokenize(texts).with_row_splits_dtype(tf.int64)
         # By sums: tf.reduce_any would make an array of all texts times the longest.
-        before = tf.cumsum(tf.cast(found.flat_values == self.tokenizer.unk_id_of_model, tf.int64))
+        before = tf.cumsum(tf.cast(found.flat_values == self.tokenizer.processor.unk_id(), tf.int64))
         before = tf.gather(tf.concat([[0], before], axis=0), found.row_splits)
         is_unknown = before[1:] > before[:-1]
         if self._is_bare:  # it takes all white space for spaces, and leaves signs for a space at the end
@@ -149,12 +156,12 @@ class SentencePieces(Pieces):
         shown = tf.strings.unicode_encode(codes.with_flat_values(self._shown(codes.flat_values)), "UTF-8")
         found = self._cut_exactly.tokenize(shown).with_row_splits_dtype(tf.int64)
         ids, row = found.flat_values, row_numbers(found)
-        is_unknown = ids >= self.tokenizer.num_model_pieces
+        is_unknown = ids >= self.tokenizer.processor.get_piece_size()
         if self._byte_ids is None:  # unknown characters in a row are one piece
             goes_on = is_unknown[1:] & is_unknown[:-1] & (row[1:] == row[:-1])
             is_first = tf.concat([is_unknown[:1], is_unknown[1:] & ~goes_on], axis=0)
             counts = tf.cast(is_first, tf.int64)
-            values = tf.fill([tf.reduce_sum(counts)], self.tokenizer.unk_id_of_model)
+            values = tf.fill([tf.reduce_sum(counts)], self.tokenizer.processor.unk_id())
         else:
             spelled = tf.gather(codes.flat_values, tf.cumsum(tf.gather(self._sizes, ids), exclusive=True))
             counts = tf.cast(tf.where(is_unknown, character_sizes(spelled), 0), tf.int64)
@@ -171,7 +178,9 @@ class SentencePieces(Pieces):
         characters, each of which stands for itself.
         """
         found, begins, last = (array[0] for array in self._align.tokenize_with_offsets(whole))
-        begins, last = _character_at(codes, begins), _character_at(codes, last)
+        begins, last = (
+            tf.searchsorted(character_starts(codes), tf.cast(places, tf.int32)) for places in (begins, last)
+        )
         known = tf.cumsum(tf.gather(self._characters, found))  # ends of the pieces found, as `ends`
         inside = tf.minimum(tf.searchsorted(known, ends), tf.maximum(tf.size(known) - 1, 0))
         # Of the bytes of a character, the last one tells where it ends.
@@ -221,8 +230,3 @@ def _replacements(lowercase, keep_accents):
         if not 0xD800 <= code <= 0xDFFF
     }
     return {character: text for character, text in prepared.items() if character != text}
-
-
-def _character_at(codes, places):
-    """The numbers of the characters that begin at bytes."""
-    return tf.searchsorted(character_starts(codes), tf.cast(places, tf.int32))

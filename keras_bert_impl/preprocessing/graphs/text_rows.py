@@ -4,17 +4,16 @@ import threading
 
 from keras_bert_impl.losses import NO_LABEL
 from keras_bert_impl.preprocessing.graphs import long_texts
-from keras_bert_impl.preprocessing.graphs import tensorflow_arrays as arrays  # noqa: F401
-from keras_bert_impl.preprocessing.graphs.byte_pairs import BytePairs
-from keras_bert_impl.preprocessing.graphs.character_pairs import CharacterPairs
+from keras_bert_impl.preprocessing.graphs import tensorflow_arrays as arrays
+from keras_bert_impl.preprocessing.graphs.byte_pairs import BytePairs, CharacterPairs
+from keras_bert_impl.preprocessing.graphs.characters import readable
 from keras_bert_impl.preprocessing.graphs.ragged import between, of_texts, row_numbers, side_by_side
 from keras_bert_impl.preprocessing.graphs.rows import pack
 from keras_bert_impl.preprocessing.graphs.sentence_pieces import SentencePieces
-from keras_bert_impl.preprocessing.graphs.utf8 import readable
 from keras_bert_impl.preprocessing.graphs.wordpiece import WordPiece
 from keras_bert_impl.quiet_tensorflow import tf
 from keras_bert_impl.text.tokenizers import BytePairTokenizer, MmBertTokenizer, WordPieceTokenizer
-from keras_bert_impl.text.tokenizers.rows import room_for_text
+from keras_bert_impl.text.tokenizers.rows import best_windows, room_for_text
 
 UNKNOWN = -2  # of no class
 
@@ -209,14 +208,12 @@ class Graph:
         return rows, tf.where(holds[:, tf.newaxis], places, cls_place[:, tf.newaxis]), weights
 
     def _packed(self, first, second, sequence_length, truncate="longest_first"):
-        tokenizer = self.tokenizer
-        room = room_for_text(tokenizer.template, second is not None, sequence_length)
+        room = room_for_text(self.tokenizer.template, second is not None, sequence_length)
         is_cut = first.row_lengths() + (0 if second is None else second.row_lengths()) > room
         if truncate == "head_and_tail":
             first, truncate = first if second is not None else long_texts.head_and_tail(first, room), "longest_first"
-        control = tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id
         with tf.control_dependencies([self._count(is_cut)]):
-            return pack(first, second, sequence_length, *control, truncate, tokenizer.template)
+            return pack(self.tokenizer, first, second, sequence_length, truncate)
 
     def _count(self, is_cut):
         return self.num_cut.add(tf.math.count_nonzero(is_cut))
@@ -256,15 +253,14 @@ def question_windows(pieces_of, question, context, sequence_length, stride, ques
         them it shows with more context than any other window, RaggedTensors (windows, tokens); the first byte of each
         token of the context and the one after its last, (tokens,); the tokens of a row before the context.
     """
-    tokenizer, template = pieces_of.tokenizer, pieces_of.tokenizer.template
+    template = pieces_of.tokenizer.template
     asked = pieces_of(question[tf.newaxis])[0, :question_length]
     pieces, begins, ends = pieces_of.with_offsets(context)
     room = sequence_length - template.num_control(is_pair=True) - tf.size(asked)
     windows, is_best = windows_of(tf.size(pieces), room, tf.minimum(stride, room))  # ragged (windows, tokens)
     segments = windows.with_flat_values(tf.gather(pieces, windows.flat_values))
     asked_again = tf.RaggedTensor.from_tensor(tf.tile(asked[tf.newaxis], [segments.nrows(out_type=tf.int32), 1]))
-    control = tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id
-    rows = pack(asked_again, segments, sequence_length, *control, "only_second", template)
+    rows = pack(pieces_of.tokenizer, asked_again, segments, sequence_length, "only_second")
     return rows, windows, is_best, begins, ends, template.first_length(tf.size(asked), is_pair=True)
 
 
@@ -276,7 +272,7 @@ def windows_of(count, room, stride):
     token = tf.range(count)
     tokens = tf.RaggedTensor.from_row_lengths(token, tf.cast(count[tf.newaxis], tf.int64))
     windows, _ = long_texts.windows_of(tokens, tf.cast(room, tf.int64), tf.cast(stride, tf.int64))
-    best, _ = long_texts.best_windows(token, tf.fill([count], count), room, stride)
+    best, _ = best_windows(token, count, room, arrays, stride)
     rows = tf.cast(row_numbers(windows), tf.int32)
     return windows, windows.with_flat_values(tf.gather(best, windows.flat_values) == rows)
 

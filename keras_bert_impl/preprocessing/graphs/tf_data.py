@@ -38,7 +38,7 @@ def read_training_data(source):
     files = tf.data.Dataset.from_tensor_slices((source.paths, np.int64(source.counts)))
     records = files.flat_map(lambda path, count: tf.data.TFRecordDataset(path).take(count))
     batches = records.batch(source.batch_size, drop_remainder=source.whole_batches)
-    batches = batches.map(lambda records: (_cut(records, source.part), 0)).map(rows_of, tf.data.AUTOTUNE)
+    batches = batches.map(lambda records: (source.cut(records), 0)).map(rows_of, tf.data.AUTOTUNE)
     # With the number of batches Keras shows progress, and does not warn that the data ran out.
     return batches.apply(tf.data.experimental.assert_cardinality(source.num_batches)).prefetch(2)
 
@@ -108,7 +108,7 @@ def parsed(records, widths):
 def _repeated(source):
     """Endless batches of (records of the part, their epoch); the epoch is one for all records, or one for each."""
     if source.streams == 1:
-        return _stream(source, 0).map(lambda records, epoch: (_cut(records, source.part), epoch))
+        return _stream(source, 0).map(lambda records, epoch: (source.cut(records), epoch))
     return tf.data.Dataset.zip(tuple(_stream(source, number) for number in source.own_streams())).map(_joined)
 
 
@@ -123,15 +123,6 @@ def _stream(source, number):
     # Past epochs are not read again, and rows of this epoch that are skipped are neither parsed nor masked.
     first, done = (tf.constant(place, tf.int64) for place in divmod(source.start_step, sum(counts) // batch_size))
     return tf.data.Dataset.range(first, np.iinfo("int64").max).flat_map(batches_of)
-
-
-def _cut(records, part):
-    """The records of a part, (number, number of parts), of a batch."""
-    number, parts = part
-    if parts == 1:
-        return records
-    count = records.shape[0] // parts
-    return records[number * count : (number + 1) * count]
 
 
 def _joined(*parts):

@@ -7,11 +7,15 @@ from keras_bert_impl.quiet_tensorflow import tf
 # isort: split
 import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
-from keras_bert_impl.preprocessing.graphs.character_strings import character_strings
-from keras_bert_impl.preprocessing.graphs.character_table import CODE_POINTS, CodePointTable
-from keras_bert_impl.preprocessing.graphs.masked_texts import Pieces
+from keras_bert_impl.preprocessing.graphs.characters import (
+    CODE_POINTS,
+    CodePointTable,
+    character_starts,
+    character_strings,
+    readable,
+)
+from keras_bert_impl.preprocessing.graphs.pieces import Pieces
 from keras_bert_impl.preprocessing.graphs.ragged import of_texts, row_numbers
-from keras_bert_impl.preprocessing.graphs.utf8 import character_starts, readable
 from keras_bert_impl.text.tokenizers import WordPieceTokenizer, google_characters
 
 # Where FastWordpieceTokenizer, whose Unicode is a later one, finds punctuation that the original does not know: these

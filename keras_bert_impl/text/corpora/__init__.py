@@ -1,18 +1,16 @@
 """Turns text into documents of sentences, without TensorFlow: the default corpus or the user's own text files."""
 
-from keras_bert_impl.text.corpora.document import CorpusStatistics, Document, corpus_statistics, split_of
+from keras_bert_impl.text.corpora.document import Document, split_of
 from keras_bert_impl.text.corpora.python_docs import PythonDocsCorpus
 from keras_bert_impl.text.corpora.sentences import LANGUAGES_WITH_RULES, split_sentences
 from keras_bert_impl.text.corpora.text_files import Problem, TextCorpus
 
 __all__ = [
     "LANGUAGES_WITH_RULES",
-    "CorpusStatistics",
     "Document",
     "Problem",
     "PythonDocsCorpus",
     "TextCorpus",
-    "corpus_statistics",
     "open_corpus",
     "split_of",
     "split_sentences",

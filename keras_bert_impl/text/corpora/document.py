@@ -1,8 +1,6 @@
-"""The documents that every corpus yields, the split that each belongs to, and the size of a corpus."""
+"""The documents that every corpus yields, and the split that each belongs to."""
 
-import dataclasses
 import hashlib
-from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -33,25 +31,3 @@ def split_of(name, seed=0):
     if hundredth < 90:
         return "train"
     return "validation" if hundredth < 95 else "test"
-
-
-@dataclasses.dataclass(frozen=True)
-class CorpusStatistics:
-    """Size of a corpus. Words are separated by spaces; bytes are UTF-8, one line break counted per sentence."""
-
-    documents: int = 0
-    sentences: int = 0
-    words: int = 0
-    bytes: int = 0
-
-
-def corpus_statistics(documents: Iterable[Document]):
-    """The `CorpusStatistics` of documents, which are read once and not kept in memory."""
-    counts = [0, 0, 0, 0]
-    for document in documents:
-        text = "\n".join(document.sentences) + "\n"
-        counts[0] += 1
-        counts[1] += len(document.sentences)
-        counts[2] += len(text.split())
-        counts[3] += len(text.encode())
-    return CorpusStatistics(*counts)

@@ -4,13 +4,13 @@ into documents."""
 import itertools
 import re
 
-from keras_bert_impl.text.corpora.scripts import (
+from keras_bert_impl.text.corpora.sentences import (
     CHARACTER_WITHOUT_SPACES,
     ENDS_WITHOUT_MARK,
     LINE_BREAK_WITHOUT_SPACE,
     SENTENCE_END,
+    split_sentences,
 )
-from keras_bert_impl.text.corpora.sentences import split_sentences
 
 # The formats, and what messages call them. "auto" chooses one of the first three for each file, see `format_of`.
 TEXT_FORMATS = {

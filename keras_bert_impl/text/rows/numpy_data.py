@@ -15,11 +15,10 @@ import numpy as np
 
 from keras_bert_impl import features
 from keras_bert_impl.text.rows import numpy_arrays
+from keras_bert_impl.text.rows.example_files import DamagedRecords, RecordReader, count_records, parse_rows
 from keras_bert_impl.text.rows.numpy_shuffling import OPEN_FILES, WINDOW, plan_reading, shuffled_windows
 from keras_bert_impl.text.rows.pretraining_rows import RowFormat
-from keras_bert_impl.text.rows.record_files import DamagedRecords, RecordReader, count_records
 from keras_bert_impl.text.rows.row_features import features_in, padded_rows, widths_of
-from keras_bert_impl.text.rows.serialized_rows import parse_rows
 
 # NumPy needs about a thousand rows at once to be fast, and no more, so that they stay in the processor's cache.
 ROWS_AT_ONCE = 1024
@@ -163,7 +162,7 @@ class TrainingBatches(keras.utils.PyDataset):
         """The batches of (records of the part, epoch 0) in the order of the files, from number `step` on."""
         records = self._in_file_order(step * self.batch_size)
         for batch in rebatched(records, self.batch_size, drop_remainder=self.whole_batches):
-            yield self._cut(batch), 0
+            yield self.cut(batch), 0
 
     def _in_file_order(self, skip):
         for path, count in zip(self.paths, self.counts, strict=True):
@@ -180,7 +179,7 @@ class TrainingBatches(keras.utils.PyDataset):
     def _repeated(self, step):
         """Endless batches of (records of the part, their epoch or epochs), from number `step` on."""
         if self.streams == 1:
-            return ((self._cut(records), epoch) for records, epoch in self._stream(0, step))
+            return ((self.cut(records), epoch) for records, epoch in self._stream(0, step))
         return map(joined, zip(*(self._stream(stream, step) for stream in self.own_streams()), strict=True))
 
     def own_streams(self):
@@ -205,11 +204,11 @@ class TrainingBatches(keras.utils.PyDataset):
             for records in rebatched(prefetched(windows, 1), batch_size, drop_remainder=True):
                 yield records, epoch
 
-    def _cut(self, records):
-        """The records of the part, (number, number of parts), of a batch."""
+    def cut(self, records):
+        """The records of the part, (number, number of parts), of a batch; a list, or strings (batch,)."""
         number, parts = self.part
-        count = len(records) // parts
-        return records if parts == 1 else records[number * count : (number + 1) * count]
+        count = self.batch_size // parts
+        return records[number * count : (number + 1) * count]
 
 
 def check_parts(parts, batch_size, whole_batches):

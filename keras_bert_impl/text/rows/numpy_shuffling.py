@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_bert_impl.text.rows.example_files import DamagedRecords, RecordReader
 from keras_bert_impl.text.rows.randomness import Stream, random_keys, uniforms
-from keras_bert_impl.text.rows.record_files import DamagedRecords, RecordReader
 
 # Rows that are shuffled together: the whole of a small corpus, a good mix of a large one. Up to four times as many rows
 # are in memory, in the form they have on disk, some 300 bytes for 128 tokens.

@@ -79,7 +79,7 @@ def widths_of(rows, phrases=False):
 
 
 def features_in(columns, widths):
-    """The features of these widths among those that `serialized_rows.parse_rows` returns: a `Ragged` where rows differ,
+    """The features of these widths among those that `example_files.parse_rows` returns: a `Ragged` where rows differ,
     and otherwise arrays (rows,) or (rows, width)."""
     found = {}
     for name, width in widths.items():

@@ -1,16 +1,14 @@
 """Sentences to ids, many at a time."""
 
-import bisect
 import functools
 import itertools
 import re
 
 import numpy as np
 from tokenizers import Tokenizer as Pipeline
-from tokenizers import models
 
 from keras_bert_impl.text.rows.ragged import Ragged, concatenated, take
-from keras_bert_impl.text.tokenizers import WordPieceTokenizer, google_characters, google_pipeline
+from keras_bert_impl.text.tokenizers import WordPieceTokenizer, google_characters
 
 
 def sentence_ids(tokenizer):
@@ -58,9 +56,7 @@ class WordCache:
 
     def __init__(self, tokenizer: WordPieceTokenizer):
         self._lowercase, self._table = tokenizer.lowercase, _Table(tokenizer.lowercase)
-        ids = {token: index for index, token in enumerate(tokenizer.vocabulary)}
-        longest = google_characters.MAX_CHARACTERS_PER_WORD
-        self._model = Pipeline(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=longest))
+        self._model = Pipeline(tokenizer.model)
         self._words = _Remembered(self._pieces, ["\n", _END])
         self._between_spaces = _Remembered(self._ids)
 
@@ -71,7 +67,7 @@ class WordCache:
         return Ragged(rows.values, np.diff(rows.offsets[np.cumsum(counts)], prepend=0))
 
     def _ids(self, texts):
-        is_plain = np.fromiter(map(google_pipeline.is_plain, texts), bool, len(texts))
+        is_plain = np.fromiter(map(google_characters.is_plain, texts), bool, len(texts))
         plain, other = np.flatnonzero(is_plain), np.flatnonzero(~is_plain)
         rows = [
             self._ids_of_words(self._plain_words([texts[place] for place in plain])),
@@ -149,19 +145,9 @@ class _Table(dict):
         text = self._replacements.get(character, character)
         if self._lowercase and "가" <= character <= "힣":
             text = google_characters.decompose_hangul(character)
-        self[code] = found = f" {text} " if _is_alone(character) or _is_alone(text) else text
+        is_alone = not google_characters.isolated_characters().isdisjoint((character, text))
+        self[code] = found = f" {text} " if is_alone else text
         return found
-
-
-def _is_alone(text):
-    starts, ends = _isolated()
-    place = bisect.bisect_right(starts, ord(text)) - 1 if len(text) == 1 else -1
-    return place >= 0 and ord(text) <= ends[place]
-
-
-@functools.cache
-def _isolated():
-    return tuple(zip(*sorted(google_characters.isolated()), strict=True))
 
 
 @functools.cache

@@ -12,7 +12,6 @@ import dataclasses
 import functools
 import hashlib
 import heapq
-import io
 import itertools
 import json
 import os
@@ -25,15 +24,14 @@ import numpy as np
 
 from keras_bert_impl.json_files import read_json_if_there, write_json
 from keras_bert_impl.text.corpora import split_of
-from keras_bert_impl.text.corpora.scripts import CHARACTER_WITHOUT_SPACES
+from keras_bert_impl.text.corpora.sentences import CHARACTER_WITHOUT_SPACES
 from keras_bert_impl.text.rows import phrases
 from keras_bert_impl.text.rows.language_sampling import copies_of
 from keras_bert_impl.text.rows.pretraining_rows import RowFormat, write_rows
 from keras_bert_impl.text.rows.ragged import Ragged
 from keras_bert_impl.text.rows.remote_files import open_file, size_of
 from keras_bert_impl.text.rows.sentence_ids import document_ids
-from keras_bert_impl.text.tokenizers import open_tokenizer
-from keras_bert_impl.text.tokenizers.opening import tokenizer_files
+from keras_bert_impl.text.tokenizers import open_tokenizer, tokenizer_files
 
 SPLITS = ("train", "validation", "test")
 PIECE_BYTES = 8_000_000  # text of one tokenizing job
@@ -404,12 +402,7 @@ def run_files(directory):
 
 
 def write_token_file(path, documents_of_splits):
-    """Writes documents; the file gets its name only when it is complete.
-
-    Args:
-        path: the file.
-        documents_of_splits: dict of split to `Ragged` (documents, sentences, tokens) of ids.
-    """
+    """Writes documents: a dict of split to `Ragged` (documents, sentences, tokens) of ids."""
     arrays = {}
     for split, documents in documents_of_splits.items():
         sentences = documents.values
@@ -417,11 +410,7 @@ def write_token_file(path, documents_of_splits):
         arrays[f"{split}/tokens"] = tokens.astype(np.uint16 if tokens.max(initial=0) < 2**16 else np.int32)
         arrays[f"{split}/sentences"] = sentences.lengths.astype(np.int32)
         arrays[f"{split}/documents"] = documents.lengths.astype(np.int32)
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    partial = pathlib.Path(f"{path}.partial")
-    partial.write_bytes(buffer.getbuffer())
-    os.replace(partial, path)
+    np.savez(path, **arrays)
 
 
 def read_token_files(paths, split):

@@ -1,12 +1,11 @@
-"""Turns text into token ids and character offsets, without TensorFlow."""
+"""Turns text into token ids and character offsets, without TensorFlow; which tokenizer a directory or a file has."""
 
-from keras_bert_impl.text.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from pathlib import Path
+
+from keras_bert_impl.text.tokenizers.byte_pair_tokenizer import BytePairTokenizer, DebertaTokenizer
 from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import learn_byte_pairs
-from keras_bert_impl.text.tokenizers.deberta_tokenizer import DebertaTokenizer
-from keras_bert_impl.text.tokenizers.mmbert_tokenizer import MmBertTokenizer
-from keras_bert_impl.text.tokenizers.modernbert_tokenizer import ModernBertTokenizer
-from keras_bert_impl.text.tokenizers.opening import kind_in, open_tokenizer, tokenizer_from_config, tokenizer_to_config
-from keras_bert_impl.text.tokenizers.row_template import RowTemplate
+from keras_bert_impl.text.tokenizers.modernbert_tokenizer import MmBertTokenizer, ModernBertTokenizer
+from keras_bert_impl.text.tokenizers.rows import RowTemplate
 from keras_bert_impl.text.tokenizers.sentence_piece_model import learn_sentence_pieces
 from keras_bert_impl.text.tokenizers.sentence_piece_tokenizer import (
     AlbertTokenizer,
@@ -16,6 +15,7 @@ from keras_bert_impl.text.tokenizers.sentence_piece_tokenizer import (
     XLNetTokenizer,
 )
 from keras_bert_impl.text.tokenizers.tokenizer import Tokenizer
+from keras_bert_impl.text.tokenizers.tokenizer_json import VocabularyFiles
 from keras_bert_impl.text.tokenizers.vocabulary import learn_vocabulary, read_vocabulary, write_vocabulary
 from keras_bert_impl.text.tokenizers.wordpiece_tokenizer import MPNetTokenizer, WordPieceTokenizer
 
@@ -43,3 +43,64 @@ __all__ = [
     "tokenizer_to_config",
     "write_vocabulary",
 ]
+
+ALL = (
+    *(WordPieceTokenizer, MPNetTokenizer, BytePairTokenizer, ModernBertTokenizer, MmBertTokenizer),
+    *(DebertaTokenizer, AlbertTokenizer, XLMRobertaTokenizer, DebertaV2Tokenizer),
+    *(XLNetTokenizer, BigBirdTokenizer),
+)
+KINDS: dict[str, type[Tokenizer]] = {kind.kind: kind for kind in ALL}
+# Every file of any tokenizer's vocabulary that can lie in a directory.
+VOCABULARY_FILES = tuple(dict.fromkeys(name for kind in ALL for name in kind.files if name != "tokenizer_config.json"))
+
+
+def tokenizer_files(directory: str | Path) -> list[str]:
+    """The names of the files of a tokenizer that are in a directory."""
+    return [name for name in (*VOCABULARY_FILES, "tokenizer_config.json") if (Path(directory) / name).is_file()]
+
+
+def kind_in(directory: str | Path) -> type[Tokenizer] | None:
+    """The class of the tokenizer whose vocabulary a directory holds; None if it holds none.
+
+    Raises: ValueError naming the file whose algorithm is not known here, or the files if there are several
+        vocabularies.
+    """
+    directory = Path(directory)
+    files = VocabularyFiles(directory)
+    found = [kind for kind in KINDS.values() if kind.is_in(files)]
+    if len(found) > 1:
+        names = [name for name in VOCABULARY_FILES if name in files]
+        raise ValueError(
+            f"{directory} holds the vocabularies of several tokenizers ({', '.join(names)}): remove those that do not "
+            "belong to the model."
+        )
+    if not found and "tokenizer.json" in files:
+        raise ValueError(
+            f"{directory / 'tokenizer.json'} has an algorithm that is not known here: none of {', '.join(KINDS)}."
+        )
+    return found[0] if found else None
+
+
+def open_tokenizer(directory: str | Path) -> Tokenizer:
+    """The tokenizer of a directory, of whatever kind.
+
+    Raises: FileNotFoundError if there is none; ValueError as `kind_in` and as `from_pretrained` of the kind.
+    """
+    kind = kind_in(directory)
+    if kind is None:
+        raise FileNotFoundError(f"{directory} holds no vocabulary: none of {', '.join(VOCABULARY_FILES)}.")
+    return kind.from_pretrained(directory)
+
+
+def tokenizer_to_config(tokenizer: Tokenizer | None) -> dict | None:
+    """A tokenizer as plain values for a `.keras` file; None stays None."""
+    return tokenizer and {"kind": tokenizer.kind, **tokenizer.get_config()}
+
+
+def tokenizer_from_config(config: dict | None) -> Tokenizer | None:
+    """The tokenizer that `tokenizer_to_config` described. A description without a kind is of WordPiece, of which
+    earlier files are."""
+    if config is None:
+        return None
+    arguments = dict(config)
+    return KINDS[arguments.pop("kind", WordPieceTokenizer.kind)].from_config(arguments)

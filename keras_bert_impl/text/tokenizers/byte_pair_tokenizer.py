@@ -7,27 +7,27 @@ from typing import ClassVar
 from tokenizers import AddedToken, decoders, models, pre_tokenizers, processors
 from tokenizers import Tokenizer as Pipeline
 
-from keras_bert_impl.json_files import read_json_if_there
+from keras_bert_impl.json_files import read_json, read_json_if_there
 from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import (
+    DEBERTA,
     ROBERTA,
     Dialect,
     Merges,
     check_byte_pairs,
     read_merges,
     read_tokenizer_file,
-    read_vocabulary,
     write_files,
 )
-from keras_bert_impl.text.tokenizers.cutting_tokenizer import CuttingTokenizer
 from keras_bert_impl.text.tokenizers.directory_checks import check_directory
-from keras_bert_impl.text.tokenizers.row_template import ROBERTA_ROWS
-from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed
+from keras_bert_impl.text.tokenizers.rows import MODERNBERT_ROWS, ROBERTA_ROWS
+from keras_bert_impl.text.tokenizers.tokenizer import Tokenizer
+from keras_bert_impl.text.tokenizers.tokenizer_json import VocabularyFiles, agreed, tokens_by_id
 
 # White space as the `tokenizers` library strips it before a mask.
 WHITE_SPACE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace() and not 0x1C <= code <= 0x1F)
 
 
-class BytePairTokenizer(CuttingTokenizer):
+class BytePairTokenizer(Tokenizer):
     """RoBERTa's tokenizer: byte-level BPE (Liu et al. 2019, section 4.4; Radford et al. 2019, section 2.2).
 
     A text is split into words, numbers, punctuation and white space, where a word takes the space before it along; the
@@ -63,7 +63,7 @@ class BytePairTokenizer(CuttingTokenizer):
         self, vocabulary: str | Path | Sequence[str], merges: str | Path | Sequence, add_prefix_space: bool = False
     ):
         is_path = isinstance(vocabulary, str | Path)
-        self.vocabulary = read_vocabulary(vocabulary) if is_path else list(vocabulary)
+        self.vocabulary = tokens_by_id(vocabulary, read_json(vocabulary), {}) if is_path else list(vocabulary)
         source = str(vocabulary) if is_path else "vocabulary"
         check_byte_pairs(self.vocabulary, source, self.dialect)
         self.merges: Merges = read_merges(merges) if isinstance(merges, str | Path) else [tuple(p) for p in merges]
@@ -168,3 +168,27 @@ class BytePairTokenizer(CuttingTokenizer):
     def _config_for_hugging_face(self):
         own = {"tokenizer_class": self.published_class, "add_prefix_space": self.add_prefix_space, **self.settings}
         return {**own, **self._control_tokens_with_stripping_mask}
+
+
+class DebertaTokenizer(BytePairTokenizer):
+    """The tokenizer of DeBERTa's version 1 (He et al. 2021): GPT-2's byte-level BPE with BERT's control tokens.
+
+    A row is `[CLS] text [SEP]`, of a pair `[CLS] text [SEP] pair [SEP]`, always with segment 0, as in Microsoft's code;
+    transformers 5 puts a second [SEP] between the texts of a pair. "[CLS]" and the like within a text are ordinary
+    text; only `encode_with_masks` recognizes "[MASK]".
+
+    Arguments and errors are those of BytePairTokenizer, with the control tokens [CLS] [PAD] [SEP] [UNK] [MASK].
+    """
+
+    kind = "deberta_byte_pair"
+    dialect = DEBERTA
+    template = MODERNBERT_ROWS
+    mask_texts = ("[MASK]",)
+    published_class = "DebertaTokenizer"
+    similar_classes = ()
+    settings: ClassVar[dict] = {"vocab_type": "gpt2", "bos_token": "[CLS]", "eos_token": "[SEP]"}
+
+    @classmethod
+    def is_in(cls, files: VocabularyFiles) -> bool:
+        """Whether files of a checkpoint directory are those of such a tokenizer."""
+        return "vocab.json" in files and "[CLS]" in files.words

@@ -3,13 +3,13 @@
 import json
 import re
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from keras_bert_impl.json_files import read_json, written_whole
-from keras_bert_impl.text.tokenizers.tokenizer_json_reader import check_step, tokens_by_id
+from keras_bert_impl.text.tokenizers.tokenizer_json import check_step, tokens_by_id
 
 SPACE = "Ġ"  # as which the vocabularies of byte-level BPE show a space
 # The settings of each step of a tokenizer.json that give the ids of byte-level BPE.
@@ -81,14 +81,6 @@ def byte_tokens() -> list[str]:
     seen = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = iter(range(256, 512))
     return [chr(byte if byte in seen else next(others)) for byte in range(256)]
-
-
-def read_vocabulary(path: str | Path) -> list[str]:
-    """The tokens of a vocab.json, a dict of token to id, in the order of their ids.
-
-    Raises: FileNotFoundError; ValueError if ids have gaps or are given twice.
-    """
-    return tokens_by_id(path, read_json(path), {})
 
 
 def read_merges(path: str | Path) -> Merges:
@@ -200,17 +192,10 @@ def learn_byte_pairs(
         initial_alphabet=alphabet,
         show_progress=False,
     )
-    parted = parting(added_tokens)
-    learner.train_from_iterator((part for text in texts for part in parted(text)), trainer)
+    # Of several that begin at one place, the longest is the one that is there.
+    parting = re.compile("|".join(map(re.escape, sorted(added_tokens, key=len, reverse=True))))
+    parts = (part for text in texts for part in (parting.split(text) if added_tokens else [text]))
+    learner.train_from_iterator(parts, trainer)
     model = json.loads(learner.to_str())["model"]
     tokens = sorted(model["vocab"], key=model["vocab"].get)
     return [*tokens, *last], [tuple(pair) for pair in model["merges"]]
-
-
-def parting(added_tokens: Sequence[str]) -> Callable[[str], list[str]]:
-    """The function that gives what is between the added tokens of a text."""
-    if not added_tokens:
-        return lambda text: [text]
-    # Of several that begin at one place, the longest is the one that is there.
-    pattern = re.compile("|".join(map(re.escape, sorted(added_tokens, key=len, reverse=True))))
-    return pattern.split

@@ -10,9 +10,17 @@ punctuation), yet its effect on a character depends on that character alone, wit
     AFTER_FINAL_SIGMA below.
     Decomposition sorts neighbouring marks. Nonspacing marks are stripped afterwards; of the other marks only Hangul
     tone marks and musical stems could change places, and no published vocabulary contains them.
+
+In the `tokenizers` library, whose own BertNormalizer also differs on final sigma, private-use and unassigned
+characters, ASCII text goes through its fast steps, which are exact there, and any other text through `ExactNormalizer`.
+Both keep offsets into the original text, since the library's NormalizedString records every replacement.
 """
 
+import functools
 import pathlib
+import re
+
+from tokenizers import NormalizedString, Regex, normalizers, pre_tokenizers
 
 Ranges = list[tuple[int, int]]
 
@@ -71,6 +79,12 @@ def isolated() -> Ranges:
     return PUNCTUATION + CJK
 
 
+@functools.cache
+def isolated_characters() -> frozenset[str]:
+    """Those of `isolated()`, one by one."""
+    return frozenset(characters(isolated()))
+
+
 def decompose_hangul(syllable: str) -> str:
     """The two or three letters of a Hangul syllable (The Unicode Standard, section 3.12)."""
     index = ord(syllable) - 0xAC00
@@ -90,3 +104,61 @@ _IGNORABLE = character_class(CASE_IGNORABLE)
 # characters in between do not count; elsewhere it becomes the ordinary small sigma.
 BEFORE_FINAL_SIGMA = f"[{_CASED}][{_IGNORABLE}]*"
 AFTER_FINAL_SIGMA = f"[{_IGNORABLE}]*(?:[^{_CASED}{_IGNORABLE}]|$)"
+_FINAL_SIGMA = rf"{BEFORE_FINAL_SIGMA}\KΣ(?={AFTER_FINAL_SIGMA})"  # as Oniguruma reads it
+_PRINTABLE_ASCII = re.compile(r"[\t\n\r -~]*")
+
+
+def is_plain(text: str) -> bool:
+    """Whether `text` holds nothing but printable ASCII, tabs and line ends, so that the fast steps are exact."""
+    return text.isascii() and _PRINTABLE_ASCII.fullmatch(text) is not None
+
+
+class ExactNormalizer:
+    """Google's cleaning, lower-casing and accent stripping of any text; the library calls `normalize`.
+
+    Each distinct character of the text that has to be replaced costs one pass in Rust. A text may hold hundreds of
+    distinct Hangul syllables, so these are left to the library's NFD: the Unicode standard guarantees that their
+    decomposition never changes, and no other character is left for NFD to decompose.
+    """
+
+    def __init__(self, lowercase: bool):
+        self.lowercase = lowercase
+        self.replacements = replacements(lowercase)
+        self.final_sigma = Regex(_FINAL_SIGMA) if lowercase else None
+
+    def normalize(self, normalized: NormalizedString) -> None:
+        text = normalized.normalized
+        if self.lowercase and "Σ" in text:
+            normalized.replace(self.final_sigma, "ς")
+        for character in sorted(self.replacements.keys() & set(text)):
+            normalized.replace(character, self.replacements[character])
+        if self.lowercase and any("가" <= character <= "힣" for character in text):
+            normalized.nfd()
+
+
+def exact_normalizer(lowercase: bool) -> normalizers.Normalizer:
+    """`ExactNormalizer` wrapped as a normalizer of the library, which cannot be pickled."""
+    return normalizers.Normalizer.custom(ExactNormalizer(lowercase))
+
+
+def exact_pre_tokenizer() -> pre_tokenizers.PreTokenizer:
+    """Splits normalized or printable ASCII text at spaces; punctuation and CJK characters become words of their own."""
+    alone = Regex(f"[{character_class(isolated())}]")
+    spaces = Regex(r"[ \t\n\r]+")
+    return pre_tokenizers.Sequence([pre_tokenizers.Split(spaces, "removed"), pre_tokenizers.Split(alone, "isolated")])
+
+
+def portable_normalizer(lowercase: bool) -> normalizers.Normalizer:
+    """`ExactNormalizer` in steps that a file can hold: regular expressions and the library's tables for lower-casing
+    and decomposition. They differ for 56 characters, all assigned after Unicode 14 of 2021, which the library's newer
+    tables lower-case or decompose."""
+
+    def replace(ranges, replacement):
+        return normalizers.Replace(Regex(f"[{character_class(ranges)}]"), replacement)
+
+    steps = [replace(DROPPED, ""), replace(SPACES, " ")]
+    if lowercase:
+        # The library lower-cases each character for itself and knows no final sigma.
+        steps.insert(0, normalizers.Replace(Regex(_FINAL_SIGMA), "ς"))
+        steps += [normalizers.Lowercase(), normalizers.NFD(), replace(NONSPACING_MARKS, "")]
+    return normalizers.Sequence(steps)

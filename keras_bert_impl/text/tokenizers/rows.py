@@ -1,10 +1,83 @@
 """Turns texts into the input arrays of a model, without TensorFlow."""
 
+import typing
+
 import numpy as np
+from tokenizers import processors
 
 from keras_bert_impl.user_warnings import warn_user
 
 ROW_MULTIPLE = 32  # rows are padded to a multiple of this: few different shapes, so few compilations
+
+
+class RowTemplate(typing.NamedTuple):
+    """The slots of a row: `before` a `after`, or for a pair `before` a `between` b `after`, then padding.
+
+    Fields:
+        before, between, after: the control tokens of a slot, each "cls" or "sep".
+        second_segment: the segment id of the second text and of what follows it. BERT: 1; RoBERTa has no segments: 0.
+        cls_segment: the segment id of "cls"; None if it has that of the text beside it. XLNet: 2.
+    """
+
+    before: tuple[str, ...]
+    between: tuple[str, ...]
+    after: tuple[str, ...]
+    second_segment: int
+    cls_segment: int | None = None
+
+    def first_length(self, length, is_pair):
+        """The tokens of a row before its second text, for a first text of `length` tokens; of a row, if there is no
+        second text."""
+        return len(self.before) + length + len(self.between if is_pair else self.after)
+
+    def num_control(self, is_pair):
+        """The number of control tokens of a row."""
+        return self.first_length(0, is_pair) + len(self.after) * is_pair
+
+    def control_of(self, cls, sep):
+        """The control tokens of each slot, three lists of what stands for "cls" and "sep": their ids, or others."""
+        return tuple(
+            [{"cls": cls, "sep": sep}[name] for name in slot] for slot in (self.before, self.between, self.after)
+        )
+
+    def segments_of(self, slot, segment):
+        """The segment ids of the control tokens of a slot beside a text of this segment."""
+        own = {} if self.cls_segment is None else {"cls": self.cls_segment}
+        return [own.get(name, segment) for name in slot]
+
+    def processor(self, cls, sep):
+        """These rows as a step of the `tokenizers` library, for control tokens that are pairs of a name and an id."""
+
+        def control(slot, segment=0):
+            names = {"cls": cls[0], "sep": sep[0]}
+            return [f"{names[one]}:{own}" for one, own in zip(slot, self.segments_of(slot, segment), strict=True)]
+
+        first = [*control(self.before), "$A"]
+        second = [*control(self.between), f"$B:{self.second_segment}", *control(self.after, self.second_segment)]
+        return processors.TemplateProcessing(
+            single=[*first, *control(self.after)], pair=[*first, *second], special_tokens=[cls, sep]
+        )
+
+    def cls_place(self, length):
+        """Where "cls" stands in a row of so many tokens: a number, or an array as the lengths."""
+        return 0 * length if "cls" in self.before else length - len(self.after) + self.after.index("cls")
+
+    def with_cls_segments(self, rows, cls_id, where):
+        """Rows of arrays in which "cls", of this id, has the segment that is its own, if it has one; `where` is the
+        function of NumPy or of TensorFlow. No other token may have this id yet, as a random one may."""
+        if self.cls_segment is None:
+            return rows
+        return {**rows, "segment_ids": where(rows["token_ids"] == cls_id, self.cls_segment, rows["segment_ids"])}
+
+    def text_in(self, row):
+        """What belongs to the text in a row of a single text without padding: ids, or what there is for each."""
+        return row[len(self.before) : len(row) - len(self.after)]
+
+
+BERT_ROWS = RowTemplate(("cls",), ("sep",), ("sep",), second_segment=1)  # [CLS] a [SEP] b [SEP]
+ROBERTA_ROWS = RowTemplate(("cls",), ("sep", "sep"), ("sep",), second_segment=0)  # <s> a </s></s> b </s>
+MODERNBERT_ROWS = BERT_ROWS._replace(second_segment=0)  # [CLS] a [SEP] b [SEP], without segments
+XLNET_ROWS = RowTemplate((), ("sep",), ("sep", "cls"), second_segment=1, cls_segment=2)  # a <sep> b <sep> <cls>
 
 
 def rows_from_texts(tokenizer, first, second=None, sequence_length=512, pad_to=None):
@@ -107,6 +180,35 @@ def kept_lengths(first, second, room, truncate="longest_first", least=min, most=
     # Google's loop ends when the second has half of the room, rounded down, or all that a shorter first leaves.
     kept = least(second, most(room - first, room // 2))
     return least(first, room - kept), kept
+
+
+def best_windows(places, lengths, room, arrays, step=None):
+    """The window of its text that shows a token with the most context, on the side that has less of it. Ties go to the
+    longer window, as in the original code's `_check_is_max_context`, then to the earlier one.
+
+    Args:
+        places: of tokens in their texts, int32 (places,).
+        lengths: how many tokens the text of each has, likewise, or one number.
+        room: tokens of a window.
+        arrays: the module of the array operations, of which the places are arrays.
+        step: tokens from the beginning of one window to that of the next; None lets them overlap by half.
+
+    Returns: the number of the window within the text, int32 (places,); the token's place in it, likewise.
+    """
+    step = max(1, room // 2) if step is None else step
+    place, lengths = places[:, None], (lengths + 0 * places)[:, None]
+    # All windows that can show a token, from the first on: of equals the first is taken.
+    number = place // step - arrays.arange(-(-room // step))[::-1]  # (places, windows)
+    begins = number * step
+    ends = arrays.where(begins + room < lengths, begins + room, lengths)
+    left, right = place - begins, ends - 1 - place
+    # After the first window, there is one more as long as the one before it does not reach the end.
+    is_there = (right >= 0) & ((begins == 0) | ((begins > 0) & (begins - step + room < lengths)))
+    size = arrays.cast(ends - begins, arrays.float64)
+    context = arrays.cast(arrays.where(left < right, left, right), arrays.float64) + 0.01 * size
+    order = arrays.order_of(arrays.where(is_there, -context, arrays.constant(1, arrays.float64)))
+    window = arrays.take(number, order[:, :1])[:, 0]
+    return window, places - window * step
 
 
 def rounded_length(longest, sequence_length):

@@ -11,33 +11,31 @@ import numpy as np
 from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.json_files import read_json_if_there
-from keras_bert_impl.text.tokenizers.cutting_tokenizer import CuttingTokenizer, text_of_pieces
 from keras_bert_impl.text.tokenizers.directory_checks import check_directory
-from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS, XLNET_ROWS
-from keras_bert_impl.text.tokenizers.sentence_piece_file import (
+from keras_bert_impl.text.tokenizers.rows import BERT_ROWS, ROBERTA_ROWS, XLNET_ROWS
+from keras_bert_impl.text.tokenizers.sentence_piece_model import (
     AT_SPACES,
     AT_WHITE_SPACE,
+    SPACE,
     as_controls,
+    character_map,
     control_token,
+    first_pieces,
+    library,
     model_of,
     pipeline_of,
     read_file,
     write_file,
 )
-from keras_bert_impl.text.tokenizers.sentence_piece_model import (
-    SPACE,
-    character_map,
-    first_pieces,
-    library,
-)
-from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed
+from keras_bert_impl.text.tokenizers.tokenizer import Tokenizer
+from keras_bert_impl.text.tokenizers.tokenizer_json import VocabularyFiles, agreed
 from keras_bert_impl.text.tokenizers.words import stripped_span
 
 # Without them, transformers 5 gives no segments for these tokenizers, and so computes pairs as single texts.
 INPUTS_WITH_SEGMENTS = ["input_ids", "token_type_ids", "attention_mask"]
 
 
-class SentencePieceTokenizer(CuttingTokenizer):
+class SentencePieceTokenizer(Tokenizer):
     """What the tokenizers over a SentencePiece model share (Kudo and Richardson 2018).
 
     A text is normalized as the model says, a space is put before it, and the most probable division into pieces is
@@ -50,15 +48,19 @@ class SentencePieceTokenizer(CuttingTokenizer):
         other control tokens.
     """
 
-    model_file: typing.ClassVar[str]
+    # Of `files`, the first is the model.
     first: typing.ClassVar[str]  # the token of id 0, if no other kind's model has a file of that name
     # Names of the control tokens for padding, unknown, beginning, separator and mask.
     names: typing.ClassVar[tuple[str, ...]]
-    further_controls: typing.ClassVar[tuple[str, ...]] = ()  # names of control tokens that rows do not have
-    reserved: typing.ClassVar[tuple[str, ...] | None] = None  # as of `sentence_piece_file.model_of`
+    # Names of control tokens that rows do not have, first those of the beginning and the end of a text.
+    further_controls: typing.ClassVar[tuple[str, ...]] = ()
+    # Pieces that were given to the learner, and are whole in every text; None means those of the score 0, such as
+    # ALBERT's "(", which no piece has that was learnt.
+    reserved: typing.ClassVar[tuple[str, ...] | None] = None
     split: typing.ClassVar[dict] = AT_WHITE_SPACE  # the step of a tokenizer.json that divides texts into words
-    # The arguments of `steps`, which are the constructor's further ones: all that a tokenizer.json can mean.
-    variants: typing.ClassVar[tuple[dict, ...]] = ({},)
+    # The constructor's further arguments, all of them bool, and their names in tokenizer_config.json.
+    options: typing.ClassVar[dict[str, str]] = {}
+    further_config: typing.ClassVar[dict] = {}  # what else tokenizer_config.json holds of this tokenizer alone
     knows_bytes: typing.ClassVar[bool] = False  # whether a model may have a token for each byte
     # The bytes that tokens such as <0xE6> stand for, by their ids, and those that do not begin a character.
     bytes_of: typing.ClassVar[dict[int, bytes]] = {}
@@ -68,7 +70,7 @@ class SentencePieceTokenizer(CuttingTokenizer):
     def __init__(self, model: str | Path | bytes):
         source = str(model) if isinstance(model, str | Path) else "model"
         self.model = self._own_model(Path(model).read_bytes() if isinstance(model, str | Path) else model)
-        self._pieces = library().SentencePieceProcessor(model_proto=self.model)
+        self.processor = library().SentencePieceProcessor(model_proto=self.model)
         self._normalizer = library().SentencePieceNormalizer(model_proto=self.model)
         self.vocabulary = self._vocabulary()
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self._ids_of(self.names, source)
@@ -80,41 +82,34 @@ class SentencePieceTokenizer(CuttingTokenizer):
 
     def _vocabulary(self) -> list[str]:
         """The tokens in the order of our ids."""
-        return [self._pieces.id_to_piece(index) for index in range(self._pieces.get_piece_size())]
+        return [self.processor.id_to_piece(index) for index in range(self.processor.get_piece_size())]
 
     def scores(self) -> list[float]:
         """The logarithm of the probability of each token of the vocabulary, 0 for control tokens."""
         found = [0.0] * len(self.vocabulary)
-        pieces = range(self._pieces.get_piece_size())
+        pieces = range(self.processor.get_piece_size())
         for index, place in zip(pieces, self._our_ids(pieces), strict=True):
             if self.vocabulary[place] not in self.names:
-                found[place] = self._pieces.get_score(index)
+                found[place] = self.processor.get_score(index)
         return found
 
     def _our_ids(self, ids: Sequence[int]) -> list[int]:
         """Our ids of the model's."""
         return list(ids)
 
-    @property
-    def num_model_pieces(self) -> int:
-        return self._pieces.get_piece_size()
-
     def scores_in_texts(self) -> dict[str, float]:
         """The score of each piece that the model finds in texts, control tokens and bytes left out."""
-        found, others = self._pieces, ("is_control", "is_unknown", "is_unused", "is_byte")
+        found, others = self.processor, ("is_control", "is_unknown", "is_unused", "is_byte")
         pieces = [index for index in range(len(found)) if not any(getattr(found, name)(index) for name in others)]
         return {found.id_to_piece(index): found.get_score(index) for index in pieces}
 
-    @property
-    def unk_id_of_model(self) -> int:
-        return self._pieces.unk_id()
-
     def pieces_of_model(self, index: int) -> list[tuple[int, str]]:
         """Our id and the characters of each piece that one of the model stands for, by the model's id."""
-        return [(self._our_ids([index])[0], self._pieces.id_to_piece(index))]
+        [ours], piece = self._our_ids([index]), self.processor.id_to_piece(index)
+        return [(ours, self._characters_of(ours, piece))]
 
     def _prepared(self, text: str) -> tuple[str, list[int] | None]:
-        """The text that the model reads, and for each of its characters the one of `text` that it stands for; None if
+        """The text that the model reads, and for each of its characters, and for its end, the place in `text`; None if
         these are the same."""
         return text, None
 
@@ -128,12 +123,12 @@ class SentencePieceTokenizer(CuttingTokenizer):
         """What `_prepared` does, as the steps of the normalizer in a tokenizer.json."""
         return []
 
-    def settings(self) -> dict:
+    def settings(self) -> dict[str, bool]:
         """The constructor's further arguments."""
-        return {}
+        return {name: getattr(self, name) for name in self.options}
 
     def pipeline(self, masks: bool = False) -> Pipeline:
-        """The tokenizer of the `tokenizers` library that is like this one; see `sentence_piece_file.pipeline_of`."""
+        """The tokenizer of the `tokenizers` library that is like this one; see `sentence_piece_model.pipeline_of`."""
         hidden = {*self.names, *self.further_controls} - {self.names[-1] if masks else None}
         pipeline = pipeline_of(self, hidden)
         if masks:
@@ -150,7 +145,7 @@ class SentencePieceTokenizer(CuttingTokenizer):
     def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text without control tokens."""
         prepared = [self._prepared(text)[0] for text in texts]
-        return [self._our_ids(ids) for ids in self._pieces.encode(prepared, out_type=int)]
+        return [self._our_ids(ids) for ids in self.processor.encode(prepared, out_type=int)]
 
     def _cut(self, text: str) -> tuple[list[int], list[str], list[tuple[int, int]]]:
         """Ids, tokens and offsets of the pieces of a text."""
@@ -159,27 +154,36 @@ class SentencePieceTokenizer(CuttingTokenizer):
         _, places = self._normalizer.normalize(prepared, with_offsets=True)
         ends = np.cumsum([len(piece) for piece in pieces]).tolist()
         offsets, begin = [], 0
-        for end in ends:
+        for index, end in zip(ids, ends, strict=True):
+            if offsets and index in self.further_bytes:  # which stand where the first byte of the character does
+                offsets.append(offsets[-1])
+                continue
             first, last = places[begin], places[end]
             if source is not None:
-                first, last = _source(source, first, len(text)), _source(source, last, len(text))
+                first, last = source[first], source[last]
             offsets.append(stripped_span(text, first, max(first, last)))
             begin = end
         return ids, [self.vocabulary[index] for index in ids], offsets
 
     def _ids_and_pieces(self, prepared: str) -> tuple[list[int], list[str]]:
         """Our ids of a prepared text, and the characters of the normalized text that each stands for."""
-        ids = self._pieces.encode(prepared, out_type=int)
-        return self._our_ids(ids), self._pieces.encode(prepared, out_type=str)
+        ids = self._our_ids(self.processor.encode(prepared, out_type=int))
+        return ids, list(map(self._characters_of, ids, self.processor.encode(prepared, out_type=str)))
+
+    def _characters_of(self, index: int, piece: str) -> str:
+        """As many characters as a piece stands for: the first byte of a character for one, the others for none."""
+        return "" if index in self.further_bytes else "?" if index in self.bytes_of else piece
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """The text of ids; what the model normalizes stays lost, and bytes that are no UTF-8 become U+FFFD."""
-        return text_of_pieces(self, ids, skip_special_tokens).removeprefix(" ")
+        return self._text_of_pieces(ids, skip_special_tokens).removeprefix(" ")
 
     @property
     def is_continuation(self) -> list[bool]:
         """Whether each token of the vocabulary goes on with the word before it; punctuation does, too."""
-        return [not token.startswith((SPACE, *self.names, *self.further_controls)) for token in self.vocabulary]
+        first = (SPACE, *self.names, *self.further_controls)
+        goes_on = [not token.startswith(first) for token in self.vocabulary]
+        return [one or index in self.further_bytes for index, one in enumerate(goes_on)]
 
     def piece_text(self, index: int) -> str:
         """The characters of a token, with the space before a word; of a control token its name."""
@@ -188,7 +192,9 @@ class SentencePieceTokenizer(CuttingTokenizer):
     @classmethod
     def is_in(cls, files: VocabularyFiles) -> bool:
         """Whether files of a checkpoint directory are those of such a tokenizer."""
-        return cls.model_file in files or files.first_pieces[:1] == [cls.first]
+        if cls.files[0] == "spiece.model":
+            return cls is _kind_of_spiece_model(files)
+        return cls.files[0] in files or files.first_pieces[:1] == [cls.first]
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> "SentencePieceTokenizer":
@@ -202,12 +208,6 @@ class SentencePieceTokenizer(CuttingTokenizer):
             the files contradict each other.
         """
         directory = Path(directory)
-        found = cls._read(directory)
-        check_directory(found, directory)
-        return found
-
-    @classmethod
-    def _read(cls, directory):
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
         config = read_json_if_there(config_path)
         if config.get("add_prefix_space") is False:
@@ -215,20 +215,22 @@ class SentencePieceTokenizer(CuttingTokenizer):
                 f"{config_path}: add_prefix_space is False, but a space is put before each text here, as the family's "
                 "models have learnt, and the ids of first words would differ. Remove the entry if that is right."
             )
-        said = cls._settings_in(config)
+        said = {name: bool(config[key]) for name, key in cls.options.items() if config.get(key) is not None}
+        model = directory / cls.files[0]
         if not steps_path.is_file():
-            return cls(directory / cls.model_file, **said)
-        settings, pieces, table, has_bytes = read_file(steps_path, cls)
-        for name, value in said.items():
-            agreed(directory, name, config_path.name, settings[name], value)
-        if not (directory / cls.model_file).is_file():
-            controls = (*cls.names, *cls.further_controls)
-            pieces = cls._in_model_order(pieces, steps_path)
-            model = model_of(pieces, controls, cls.is_cut_again, table, has_bytes, cls.reserved)
-            return cls(model, **settings)
-        found = cls(directory / cls.model_file, **settings)
-        agreed(directory, "tokens", cls.model_file, [token for token, _ in pieces], found.vocabulary)
-        agreed(directory, "tables of characters", cls.model_file, table, character_map(found.model))
+            found = cls(model, **said)
+        else:
+            settings, pieces, table, has_bytes = read_file(steps_path, cls)
+            for name, value in said.items():
+                agreed(directory, name, config_path.name, settings[name], value)
+            if model.is_file():
+                found = cls(model, **settings)
+                agreed(directory, "tokens", model.name, [token for token, _ in pieces], found.vocabulary)
+                agreed(directory, "tables of characters", model.name, table, character_map(found.model))
+            else:
+                pieces = cls._in_model_order(pieces, steps_path)
+                found = cls(model_of(cls, pieces, table, has_bytes), **settings)
+        check_directory(found, directory)
         return found
 
     @classmethod
@@ -236,24 +238,17 @@ class SentencePieceTokenizer(CuttingTokenizer):
         """Pieces in the order of our ids in that of the model's."""
         return pieces
 
-    @classmethod
-    def _settings_in(cls, config: dict) -> dict:
-        """The constructor's further arguments that a tokenizer_config.json gives."""
-        return {}
-
-    def _settings(self) -> dict:
-        """What tokenizer_config.json holds of this tokenizer alone."""
-        return {}
-
     def write_vocabulary_files(self, directory: Path) -> dict:
         """Writes the model file, tokenizer.json, and returns the content of tokenizer_config.json, which
         Hugging Face's tokenizer of the family opens."""
-        (directory / self.model_file).write_bytes(self.model)
+        (directory / self.files[0]).write_bytes(self.model)
         # transformers prefers it: to read the model file it needs a version of protobuf that TensorFlow refuses.
         write_file(self, directory / "tokenizer.json")
         tokens = self._control_tokens_with_stripping_mask
-        ends = {"bos_token": tokens["cls_token"], "eos_token": tokens["sep_token"]}
-        return {"tokenizer_class": self.published_class, **ends, **tokens, **self._settings()}
+        ends = self.further_controls[:2] or (tokens["cls_token"], tokens["sep_token"])
+        ends = dict(zip(("bos_token", "eos_token"), ends, strict=True))
+        own = {key: getattr(self, name) for name, key in self.options.items()}
+        return {"tokenizer_class": self.published_class, **ends, **tokens, **own, **self.further_config}
 
 
 class AlbertTokenizer(SentencePieceTokenizer):
@@ -270,26 +265,18 @@ class AlbertTokenizer(SentencePieceTokenizer):
     """
 
     kind = "sentence_piece"
-    model_file = "spiece.model"
-    files = (model_file, "tokenizer.json", "tokenizer_config.json")
+    files = ("spiece.model", "tokenizer.json", "tokenizer_config.json")
     published_class = "AlbertTokenizer"
     template = BERT_ROWS
     names = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
     mask_texts = ("[MASK]",)
-    variants = tuple(
-        {"lowercase": lowercase, "keep_accents": keep_accents}
-        for lowercase in (True, False)
-        for keep_accents in (False, True)
-    )
+    options: typing.ClassVar[dict] = {"lowercase": "do_lower_case", "keep_accents": "keep_accents"}
+    further_config: typing.ClassVar[dict] = {"model_input_names": INPUTS_WITH_SEGMENTS}
 
     def __init__(self, model: str | Path | bytes, lowercase: bool = True, keep_accents: bool = False):
         super().__init__(model)
         self.lowercase, self.keep_accents = lowercase, keep_accents
         self._with_comma = {index for index, token in enumerate(self.vocabulary) if self.is_cut_again(token)}
-
-    @classmethod
-    def is_in(cls, files: VocabularyFiles) -> bool:
-        return cls is _kind_of_spiece_model(files)
 
     @classmethod
     def is_cut_again(cls, piece: str) -> bool:
@@ -304,13 +291,10 @@ class AlbertTokenizer(SentencePieceTokenizer):
         accents = [] if keep_accents else [{"type": "NFKD"}, {"type": "StripAccents"}]
         return [*quotes, *accents, *([{"type": "Lowercase"}] if lowercase else [])]
 
-    def settings(self) -> dict:
-        return {"lowercase": self.lowercase, "keep_accents": self.keep_accents}
-
     def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text without control tokens."""
         prepared = [self._prepared(text)[0] for text in texts]
-        found = self._pieces.encode(prepared, out_type=int)
+        found = self.processor.encode(prepared, out_type=int)
         return [
             self._ids_and_pieces(text)[0] if self._with_comma & set(ids) else ids
             for text, ids in zip(prepared, found, strict=True)
@@ -326,24 +310,15 @@ class AlbertTokenizer(SentencePieceTokenizer):
         return [index for index, _ in found], [piece for _, piece in found]
 
     def pieces_of_model(self, index: int) -> list[tuple[int, str]]:
-        piece = self._pieces.id_to_piece(index)
+        piece = self.processor.id_to_piece(index)
         return self._without_comma(piece) if index in self._with_comma else [(index, piece)]
 
     def _without_comma(self, piece):
         """(id, piece) of each part of a piece that ends in a digit and a comma, as `encode_pieces` of ALBERT's code."""
-        cut = self._pieces.encode(piece[:-1].replace(SPACE, ""), out_type=str)
+        cut = self.processor.encode(piece[:-1].replace(SPACE, ""), out_type=str)
         if not piece.startswith(SPACE) and cut[0].startswith(SPACE):
             cut = cut[1:] if cut[0] == SPACE else [cut[0][1:], *cut[1:]]
-        return [(self._pieces.piece_to_id(part), part) for part in [*cut, ","]]
-
-    @classmethod
-    def _settings_in(cls, config):
-        theirs = {"lowercase": config.get("do_lower_case"), "keep_accents": config.get("keep_accents")}
-        return {name: bool(value) for name, value in theirs.items() if value is not None}
-
-    def _settings(self):
-        own = {"do_lower_case": self.lowercase, "keep_accents": self.keep_accents}
-        return {**own, "model_input_names": INPUTS_WITH_SEGMENTS}
+        return [(self.processor.piece_to_id(part), part) for part in [*cut, ","]]
 
 
 class XLNetTokenizer(AlbertTokenizer):
@@ -365,13 +340,11 @@ class XLNetTokenizer(AlbertTokenizer):
     names = ("<pad>", "<unk>", "<cls>", "<sep>", "<mask>")
     mask_texts = ("<mask>", "[MASK]")
     further_controls = ("<s>", "</s>", "<eod>")
+    further_config: typing.ClassVar[dict] = {**AlbertTokenizer.further_config, "padding_side": "left"}
     listed_tokens = (*further_controls, "<eop>")
 
     def __init__(self, model: str | Path | bytes, lowercase: bool = False, keep_accents: bool = False):
         super().__init__(model, lowercase, keep_accents)
-
-    def _settings(self):
-        return {**super()._settings(), "bos_token": "<s>", "eos_token": "</s>", "padding_side": "left"}
 
 
 class XLMRobertaTokenizer(SentencePieceTokenizer):
@@ -385,8 +358,7 @@ class XLMRobertaTokenizer(SentencePieceTokenizer):
     """
 
     kind = "xlm_sentence_piece"
-    model_file = "sentencepiece.bpe.model"
-    files = (model_file, "tokenizer.json", "tokenizer_config.json")
+    files = ("sentencepiece.bpe.model", "tokenizer.json", "tokenizer_config.json")
     published_class = "XLMRobertaTokenizer"
     template = ROBERTA_ROWS
     names = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
@@ -424,8 +396,7 @@ class DebertaV2Tokenizer(SentencePieceTokenizer):
     """
 
     kind = "deberta_sentence_piece"
-    model_file = "spm.model"
-    files = (model_file, "tokenizer.json", "tokenizer_config.json")
+    files = ("spm.model", "tokenizer.json", "tokenizer_config.json")
     # That of transformers 5 would take the pieces from the file, but not its normalization.
     published_class = "PreTrainedTokenizerFast"
     similar_classes = ("DebertaV2Tokenizer",)
@@ -438,10 +409,8 @@ class DebertaV2Tokenizer(SentencePieceTokenizer):
     def __init__(self, model: str | Path | bytes):
         super().__init__(model)
         # A model without byte fallback may have such pieces, too, which then stand for their characters.
-        is_byte = self._pieces.is_byte
-        self.bytes_of = {
-            i: bytes([int(self.vocabulary[i][3:5], 16)]) for i in range(self.num_model_pieces) if is_byte(i)
-        }
+        is_byte = self.processor.is_byte
+        self.bytes_of = {i: bytes([int(self.vocabulary[i][3:5], 16)]) for i in range(len(self.processor)) if is_byte(i)}
         self.further_bytes = {index for index, byte in self.bytes_of.items() if b"\x80" <= byte < b"\xc0"}
 
     def _vocabulary(self):
@@ -455,28 +424,6 @@ class DebertaV2Tokenizer(SentencePieceTokenizer):
     @staticmethod
     def steps() -> list[dict]:
         return [{"type": "Strip", "strip_left": True, "strip_right": True}]
-
-    def _ids_and_pieces(self, prepared):
-        ids, pieces = super()._ids_and_pieces(prepared)
-        return ids, [self._characters_of(index, piece) for index, piece in zip(ids, pieces, strict=True)]
-
-    def pieces_of_model(self, index: int) -> list[tuple[int, str]]:
-        return [(index, self._characters_of(index, piece)) for index, piece in super().pieces_of_model(index)]
-
-    def _characters_of(self, index, piece):
-        """As many characters as a piece stands for: the first byte of a character for one, the others for none."""
-        return "" if index in self.further_bytes else "?" if index in self.bytes_of else piece
-
-    def _cut(self, text):
-        ids, tokens, offsets = super()._cut(text)
-        for place in range(1, len(ids)):
-            if ids[place] in self.further_bytes:
-                offsets[place] = offsets[place - 1]
-        return ids, tokens, offsets
-
-    @property
-    def is_continuation(self) -> list[bool]:
-        return [one or index in self.further_bytes for index, one in enumerate(super().is_continuation)]
 
 
 class BigBirdTokenizer(SentencePieceTokenizer):
@@ -494,13 +441,13 @@ class BigBirdTokenizer(SentencePieceTokenizer):
     """
 
     kind = "bigbird_sentence_piece"
-    model_file = "spiece.model"
-    files = (model_file, "tokenizer.json", "tokenizer_config.json")
+    files = ("spiece.model", "tokenizer.json", "tokenizer_config.json")
     published_class = "BigBirdTokenizer"
     template = BERT_ROWS
     names = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
     mask_texts = ("[MASK]",)
     further_controls = ("<s>", "</s>")
+    further_config = AlbertTokenizer.further_config
     split = AT_SPACES  # the model has no table of characters: other white space is unknown to it
     # Of the published vocabulary, whose ids 3 to 99 they have, but for those of [CLS], [SEP] and [MASK].
     reserved = (
@@ -514,15 +461,8 @@ class BigBirdTokenizer(SentencePieceTokenizer):
     listed_tokens = (*further_controls, *reserved)
 
     @classmethod
-    def is_in(cls, files: VocabularyFiles) -> bool:
-        return cls is _kind_of_spiece_model(files)
-
-    @classmethod
     def _own_model(cls, content: bytes) -> bytes:
         return as_controls(content, (*cls.names, *cls.further_controls))
-
-    def _settings(self):
-        return {"bos_token": "<s>", "eos_token": "</s>", "model_input_names": INPUTS_WITH_SEGMENTS}
 
 
 def _kind_of_spiece_model(files):
@@ -537,7 +477,7 @@ def _kind_of_spiece_model(files):
 
 
 def prepare(text: str, lowercase: bool, keep_accents: bool) -> tuple[str, list[int]]:
-    """A text as ALBERT's model reads it, and for each character of it the one of `text` that it stands for.
+    """A text as ALBERT's model reads it, and for each character of it, and for its end, the place in `text`.
 
     As `preprocess_text` of google-research/albert's tokenization.py; several spaces are left to the model.
     """
@@ -552,7 +492,7 @@ def prepare(text: str, lowercase: bool, keep_accents: bool) -> tuple[str, list[i
         character = prepared_character(character, lowercase, keep_accents)
         characters.append(character)
         source += [place] * len(character)
-    return "".join(characters), source
+    return "".join(characters), [*source, len(text)]
 
 
 def prepared_character(character: str, lowercase: bool, keep_accents: bool) -> str:
@@ -562,7 +502,3 @@ def prepared_character(character: str, lowercase: bool, keep_accents: bool) -> s
     if not keep_accents:
         character = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
     return character.lower() if lowercase else character
-
-
-def _source(source, place, length):
-    return source[place] if place < len(source) else length

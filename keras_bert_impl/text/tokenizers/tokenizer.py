@@ -4,10 +4,22 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from keras_bert_impl.text.tokenizers.row_template import RowTemplate
-from keras_bert_impl.text.tokenizers.rows import rows_from_texts
+import numpy as np
+
+from keras_bert_impl.text.tokenizers.rows import RowTemplate, rows_from_texts
+from keras_bert_impl.text.tokenizers.words import word_numbers
+
+
+class Encoding(NamedTuple):
+    """The pieces of a text or a pair."""
+
+    ids: list[int]
+    tokens: list[str]
+    type_ids: list[int]  # segments
+    sequence_ids: list[int | None]  # 0 or 1; None for control tokens
+    offsets: list[tuple[int, int]]  # first character of each piece in its text, and that after its last; (0, 0)
 
 
 class Tokenizer:
@@ -30,17 +42,12 @@ class Tokenizer:
         pad_id, unk_id, cls_id, sep_id, mask_id: the ids of the control tokens, by their meaning.
 
     A subclass also has these methods:
-        encode(text, pair=None, add_special_tokens=True): has .ids, .tokens, .type_ids (segments), .sequence_ids (None,
-            0 or 1) and .offsets, the start and end of each piece in characters of its text, (0, 0) for control tokens.
-        encode_batch(texts, add_special_tokens=True): likewise for each text.
+        _cut(text): the ids, tokens and offsets of the pieces of a text.
         ids_batch(texts): the ids of each text without control tokens.
-        encode_with_masks(text): `encode` of a text in which each of `mask_texts` is the mask token.
         decode(ids, skip_special_tokens=True): the text of ids.
         is_continuation: for each token of the vocabulary whether it goes on with the word before it; for masking.
         pipeline(masks=False): the tokenizer of the `tokenizers` library that gives these ids, in steps that a file can
             hold; with `masks`, the name of the mask token in a text is that token.
-        word_numbers(text, encoding): the number of the word that each piece of an encoding without control tokens is
-            in, ascending from 0. Words end at white space and before and after each punctuation mark.
         piece_text(index): how a token reads, for people.
         get_config(): the arguments of `from_config` as values that JSON can hold.
         is_in(files): whether the `VocabularyFiles` of a checkpoint directory are those of such a tokenizer.
@@ -148,6 +155,39 @@ class Tokenizer:
         first, second = ([text] if isinstance(text, str) else text for text in (texts, pairs))
         return rows_from_texts(self, first, second, sequence_length)
 
+    def encode(self, text: str, pair: str | None = None, add_special_tokens: bool = True) -> Encoding:
+        """`text`, or `text` and `pair`, as one sequence."""
+        parts = [self._cut(one) for one in (text, pair) if one is not None]
+        if not add_special_tokens:
+            return _joined([self._of_text(part, number) for number, part in enumerate(parts)])
+        before, between, after, second_segment, _ = self.template
+        sequence = [*self._controls(before), self._of_text(parts[0], 0)]
+        if pair is not None:
+            sequence += [*self._controls(between), self._of_text(parts[1], 1)]
+        return _joined([*sequence, *self._controls(after, 0 if pair is None else second_segment)])
+
+    def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
+        """Encodes each text as `encode` does."""
+        return [self.encode(text, add_special_tokens=add_special_tokens) for text in texts]
+
+    def encode_with_masks(self, text: str) -> Encoding:
+        """`encode` of a text in which each of `mask_texts` is the mask token, which takes white space before it along.
+        As in Hugging Face's tokenizers, what follows a mask is a text of its own."""
+        found, begin = self._controls(self.template.before), 0
+        for mask in [*re.finditer("|".join(map(re.escape, self.mask_texts)), text), None]:
+            part = text[begin:] if mask is None else text[begin : mask.start()].rstrip(self.stripped)
+            ids, tokens, offsets = self._cut(part)
+            found.append(self._of_text((ids, tokens, [(begin + first, begin + last) for first, last in offsets]), 0))
+            if mask is not None:
+                found.append(Encoding([self.mask_id], [self.vocabulary[self.mask_id]], [0], [0], [mask.span()]))
+                begin = mask.end()
+        return _joined([*found, *self._controls(self.template.after)])
+
+    def word_numbers(self, text: str, encoding: Encoding) -> np.ndarray:
+        """The number of the word that each piece of an encoding without control tokens is in, ascending from 0. Words
+        end at white space and before and after each punctuation mark."""
+        return word_numbers(text, encoding.offsets)
+
     def in_running_text(self, sentences: Sequence[str]) -> Sequence[str]:
         """The sentences of a document, or the words of a sentence, as `ids_batch` has to get them so that all their
         ids together are those of running text."""
@@ -172,6 +212,26 @@ class Tokenizer:
         special = self.special_ids if skip_special_tokens else ()
         return [self.vocabulary[index] for index in map(int, ids) if index not in special]
 
+    def _controls(self, slot, segment=0):
+        ids = {"cls": self.cls_id, "sep": self.sep_id}
+        return [
+            Encoding([ids[name]], [self.vocabulary[ids[name]]], [own], [None], [(0, 0)])
+            for name, own in zip(slot, self.template.segments_of(slot, segment), strict=True)
+        ]
+
+    def _of_text(self, part, number):
+        ids, tokens, offsets = part
+        segment = self.template.second_segment if number else 0
+        return Encoding(ids, tokens, [segment] * len(ids), [number] * len(ids), offsets)
+
+    def _text_of_pieces(self, ids: Sequence[int], skip_special_tokens: bool) -> str:
+        """The text of pieces in which "▁" is a space, of those in `bytes_of` from the bytes that they stand for; bytes
+        that are no UTF-8, of a character that was cut, become U+FFFD."""
+        special = self.special_ids if skip_special_tokens else ()
+        indices = (index for index in map(int, ids) if index not in special)
+        parts = [self.bytes_of.get(index) or self.vocabulary[index].encode() for index in indices]
+        return b"".join(parts).decode(errors="replace").replace("▁", " ")
+
     def token_to_id(self, token: str) -> int | None:
         """The id of a vocabulary entry, or None."""
         return self._ids.get(token)
@@ -179,3 +239,8 @@ class Tokenizer:
     def id_to_token(self, index: int) -> str:
         """The vocabulary entry of an id."""
         return self.vocabulary[index]
+
+
+def _joined(encodings):
+    """Encodings one after another."""
+    return Encoding(*([value for one in encodings for value in getattr(one, name)] for name in Encoding._fields))

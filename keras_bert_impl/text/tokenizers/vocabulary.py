@@ -8,8 +8,8 @@ from pathlib import Path
 from tokenizers import Tokenizer, models, trainers
 
 from keras_bert_impl.json_files import written_whole
-from keras_bert_impl.text.tokenizers import google_characters, google_pipeline
-from keras_bert_impl.text.tokenizers.tokenizer_json_reader import SPECIAL_TOKENS, read_lines, read_tokens
+from keras_bert_impl.text.tokenizers import google_characters
+from keras_bert_impl.text.tokenizers.tokenizer_json import SPECIAL_TOKENS, read_lines, read_tokens
 
 # Words with a character outside the alphabet become [UNK]. It holds the most frequent characters: 1,000, as many as
 # Google's uncased vocabulary (997), and as many more as are needed to cover this share of the text: thousands
@@ -59,10 +59,10 @@ def learn_vocabulary(texts: Iterable[str], vocabulary_size: int, lowercase: bool
 
 def _write_normalized(texts, lowercase, file):
     """Writes the texts as the tokenizer reads them; returns how often each character occurs."""
-    exact = google_pipeline.exact_normalizer(lowercase)
+    exact = google_characters.exact_normalizer(lowercase)
     counts: Counter[str] = Counter()
     for text in texts:
-        if not google_pipeline.is_plain(text):
+        if not google_characters.is_plain(text):
             text = exact.normalize_str(text)
         elif lowercase:
             text = text.lower()
@@ -79,7 +79,7 @@ def _alphabet(counts, room):
     """
     for space in " \t\r\n":
         del counts[space]
-    alone = _characters_alone()
+    alone = google_characters.isolated_characters()
     wanted = ALPHABET_COVERAGE * counts.total()
     alphabet, covered = [], 0
     for character in sorted(counts, key=lambda character: (-counts[character], character)):
@@ -93,17 +93,13 @@ def _alphabet(counts, room):
     return sorted(alphabet)
 
 
-def _characters_alone():
-    return set(google_characters.characters(google_characters.isolated()))
-
-
 def _merge_pairs(lines, alphabet, vocabulary_size):
     # The trainer numbers the characters inside words in the order of a randomly seeded hash map and breaks ties between
     # pairs by these numbers. Declared as special tokens, they get the same numbers in every run.
-    alone = _characters_alone()
+    alone = google_characters.isolated_characters()
     inside = [f"##{character}" for character in alphabet if character not in alone]
     learner = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    learner.pre_tokenizer = google_pipeline.exact_pre_tokenizer()
+    learner.pre_tokenizer = google_characters.exact_pre_tokenizer()
     trainer = trainers.WordPieceTrainer(
         vocab_size=vocabulary_size,
         special_tokens=[*SPECIAL_TOKENS, *inside],

@@ -6,28 +6,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from tokenizers import AddedToken, Encoding, decoders, models, normalizers
+from tokenizers import AddedToken, Encoding, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.json_files import read_json, read_json_if_there
-from keras_bert_impl.text.tokenizers import google_pipeline
-from keras_bert_impl.text.tokenizers.cutting_tokenizer import CuttingTokenizer
+from keras_bert_impl.text.tokenizers import google_characters
 from keras_bert_impl.text.tokenizers.directory_checks import SETTINGS, added_tokens_in, check_directory
-from keras_bert_impl.text.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
-from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
-from keras_bert_impl.text.tokenizers.tokenizer_json_reader import VocabularyFiles, agreed, check_step, read_wordpiece
-from keras_bert_impl.text.tokenizers.vocabulary import (
-    SPECIAL_TOKENS,
-    is_cased,
-    read_vocabulary,
-    write_vocabulary,
-)
+from keras_bert_impl.text.tokenizers.rows import BERT_ROWS, ROBERTA_ROWS
+from keras_bert_impl.text.tokenizers.tokenizer import Tokenizer
+from keras_bert_impl.text.tokenizers.tokenizer_json import VocabularyFiles, agreed, check_step, read_wordpiece
+from keras_bert_impl.text.tokenizers.vocabulary import SPECIAL_TOKENS, is_cased, read_vocabulary, write_vocabulary
 
 # Between Chinese characters and added tokens there are the spaces that Google's cleaning puts around the former.
 SPACED = normalizers.BertNormalizer(clean_text=False, handle_chinese_chars=True, strip_accents=False, lowercase=False)
 
 
-class WordPieceTokenizer(CuttingTokenizer):
+class WordPieceTokenizer(Tokenizer):
     """The tokenizer of google-research/bert, id for id (Devlin et al. 2019, section 3; Wu et al. 2016).
 
     Text is cleaned, split at white space and punctuation, with `lowercase` also lower-cased and stripped of
@@ -80,25 +74,29 @@ class WordPieceTokenizer(CuttingTokenizer):
         ids = self._ids_of(self.names, str(vocabulary) if is_path else "vocabulary")
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
         words = dict(itertools.islice(self._ids.items(), self._size))
-        self._model = models.WordPiece(words, unk_token="[UNK]", max_input_chars_per_word=MAX_CHARACTERS_PER_WORD)
-        plain = google_pipeline.plain_normalizer(self.lowercase), google_pipeline.plain_pre_tokenizer()
-        exact = google_pipeline.exact_normalizer(self.lowercase), google_pipeline.exact_pre_tokenizer()
+        self.model = models.WordPiece(
+            words, unk_token="[UNK]", max_input_chars_per_word=google_characters.MAX_CHARACTERS_PER_WORD
+        )
+        # Equivalent on printable ASCII.
+        lowered = normalizers.Lowercase() if self.lowercase else normalizers.Sequence([])
+        plain = lowered, pre_tokenizers.BertPreTokenizer()
+        exact = google_characters.exact_normalizer(self.lowercase), google_characters.exact_pre_tokenizer()
         # An added token may become ASCII when it is normalized, as "é" does.
         self._plain = self._pipeline(*(exact if self.added_tokens else plain))
         self._exact = self._pipeline(*exact)
 
     def pipeline(self, masks: bool = False) -> Pipeline:
         """The tokenizer of the `tokenizers` library in steps that a file can hold; see
-        `google_pipeline.portable_normalizer`."""
-        normalizer = google_pipeline.portable_normalizer(self.lowercase)
-        pipeline = self._pipeline(normalizer, google_pipeline.exact_pre_tokenizer())
+        `google_characters.portable_normalizer`."""
+        normalizer = google_characters.portable_normalizer(self.lowercase)
+        pipeline = self._pipeline(normalizer, google_characters.exact_pre_tokenizer())
         if masks:
             pipeline.add_special_tokens([AddedToken(self.mask_texts[0], special=True, normalized=False)])
         return pipeline
 
     def _pipeline(self, normalizer, pre_tokenizer) -> Pipeline:
         # The control tokens are not "added" to the pipeline: the library would find added tokens in the text.
-        pipeline = Pipeline(self._model)
+        pipeline = Pipeline(self.model)
         pipeline.normalizer = normalizers.Sequence([normalizer, SPACED]) if self.added_tokens else normalizer
         pipeline.pre_tokenizer = pre_tokenizer
         pipeline.post_processor = self.row_processor
@@ -115,7 +113,7 @@ class WordPieceTokenizer(CuttingTokenizer):
         The result has .ids, .tokens, .type_ids (segments), .sequence_ids (None, 0 or 1) and .offsets: the
         start and end of each piece, counted in characters of its text, (0, 0) for control tokens.
         """
-        is_plain = google_pipeline.is_plain(text) and (pair is None or google_pipeline.is_plain(pair))
+        is_plain = google_characters.is_plain(text) and (pair is None or google_characters.is_plain(pair))
         pipeline = self._plain if is_plain else self._exact
         return pipeline.encode(text, pair, add_special_tokens=add_special_tokens)
 
@@ -128,7 +126,7 @@ class WordPieceTokenizer(CuttingTokenizer):
         return [encoding.ids for encoding in self._encoded(texts, Pipeline.encode_batch_fast, False)]
 
     def _encoded(self, texts, encode_batch, add_special_tokens) -> list[Encoding]:
-        plain = [place for place, text in enumerate(texts) if google_pipeline.is_plain(text)]
+        plain = [place for place, text in enumerate(texts) if google_characters.is_plain(text)]
         other = sorted(set(range(len(texts))) - set(plain))
         encodings: list = [None] * len(texts)
         for pipeline, places in ((self._plain, plain), (self._exact, other)):

@@ -18,9 +18,8 @@ from made_tokenizers import (
 from memory_of_graphs import check_memory
 from tiers import full_but, on
 
-from keras_bert_impl.preprocessing.graphs import whole_words
-from keras_bert_impl.preprocessing.graphs.byte_pairs import BytePairs
-from keras_bert_impl.preprocessing.graphs.character_pairs import CharacterPairs
+from keras_bert_impl.preprocessing.graphs import pair_merging
+from keras_bert_impl.preprocessing.graphs.byte_pairs import BytePairs, CharacterPairs
 from keras_bert_impl.preprocessing.graphs.text_rows import graph_of
 from keras_bert_impl.text.tokenizers import BytePairTokenizer, MmBertTokenizer
 from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import NFC, byte_tokens
@@ -158,9 +157,9 @@ def test_the_order_of_merges_is_that_of_the_tokenizer(merges):
 
 
 def test_other_words_with_the_hash_of_a_piece_are_not_taken_for_it(monkeypatch):
-    monkeypatch.setattr(whole_words, "SLOTS", 4)
+    monkeypatch.setattr(pair_merging, "SLOTS", 4)
     pieces = {b"ab": 7, b"abc": 8, b" ab": 9, b"b": 10}
-    found = whole_words.WholeWords(pieces)
+    found = pair_merging.WholeWords(pieces)
     words = ["ab", "ba", "abc", "abd", "b", "ab" * 40, " ab", "\0"]
     content = tf.constant([byte for word in words for byte in word.encode()], tf.int32)
     lengths = np.array([len(word) for word in words], np.int32)

@@ -5,7 +5,7 @@ import sys
 import tensorflow as tf
 from tiers import on
 
-from keras_bert_impl.preprocessing.graphs.character_strings import character_strings
+from keras_bert_impl.preprocessing.graphs.characters import character_strings
 
 pytestmark = on("tensorflow")
 

@@ -1,4 +1,5 @@
 import re
+import types
 
 import numpy as np
 import pytest
@@ -6,10 +7,12 @@ import tensorflow as tf
 from tiers import on
 
 from keras_bert_impl.preprocessing.graphs.rows import pack, truncate_pairs
+from keras_bert_impl.text.tokenizers.rows import BERT_ROWS
 
 pytestmark = on("tensorflow")
 
-CLS, SEP, PAD = 101, 102, 0
+CLS, SEP, PAD = 101, 102, 9
+TOKENIZER = types.SimpleNamespace(cls_id=CLS, sep_id=SEP, pad_id=PAD, template=BERT_ROWS)
 
 
 def ragged(rows):
@@ -48,19 +51,23 @@ def test_only_second_keeps_the_first_whole():
 def test_only_second_refuses_a_first_segment_that_is_too_long():
     complaint = "longer than the 2 tokens a pair has room for, and the rule 'only_second' does not cut it. Shorten it"
     with pytest.raises(tf.errors.InvalidArgumentError, match=complaint):
-        pack(ragged([[1], [1, 2, 3]]), ragged([[6], [7]]), 5, CLS, SEP, PAD, rule="only_second")
+        pack(TOKENIZER, ragged([[1], [1, 2, 3]]), ragged([[6], [7]]), 5, rule="only_second")
 
 
 def test_pair_is_laid_out_as_in_figure_2():
-    rows = pack(ragged([[1, 2], [3]]), ragged([[4], [5, 6, 7]]), 7, CLS, SEP, PAD)
+    rows = pack(TOKENIZER, ragged([[1, 2], [3]]), ragged([[4], [5, 6, 7]]), 7)
     assert rows["token_ids"].numpy().tolist() == [[CLS, 1, 2, SEP, 4, SEP, PAD], [CLS, 3, SEP, 5, 6, 7, SEP]]
     assert rows["segment_ids"].numpy().tolist() == [[0, 0, 0, 0, 1, 1, 0], [0, 0, 0, 1, 1, 1, 1]]
     assert rows["padding_mask"].numpy().tolist() == [[1, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1, 1]]
 
 
 def test_single_segment_loses_its_end_and_is_padded_with_the_given_id():
-    rows = pack(ragged([[1, 2, 3, 4], [], [5]]), None, 5, CLS, SEP, 9)
-    assert rows["token_ids"].numpy().tolist() == [[CLS, 1, 2, 3, SEP], [CLS, SEP, 9, 9, 9], [CLS, 5, SEP, 9, 9]]
+    rows = pack(TOKENIZER, ragged([[1, 2, 3, 4], [], [5]]), None, 5)
+    assert rows["token_ids"].numpy().tolist() == [
+        [CLS, 1, 2, 3, SEP],
+        [CLS, SEP, PAD, PAD, PAD],
+        [CLS, 5, SEP, PAD, PAD],
+    ]
     assert rows["segment_ids"].numpy().sum() == 0
     assert rows["padding_mask"].numpy().sum(axis=1).tolist() == [5, 2, 3]
 
@@ -68,10 +75,10 @@ def test_single_segment_loses_its_end_and_is_padded_with_the_given_id():
 @pytest.mark.parametrize(
     ("second", "sequence_length", "complaint"),
     [
-        (None, 1, "sequence_length 1 does not hold 2 control tokens."),
-        ([[1]], 2, "sequence_length 2 does not hold 3 control tokens."),
+        (None, 1, "sequence_length 1 leaves no room for text beside 2 control tokens."),
+        ([[1]], 2, "sequence_length 2 leaves no room for text beside 3 control tokens."),
     ],
 )
 def test_rows_too_short_for_special_tokens_are_refused(second, sequence_length, complaint):
     with pytest.raises(ValueError, match=re.escape(complaint)):
-        pack(ragged([[1]]), second and ragged(second), sequence_length, CLS, SEP, PAD)
+        pack(TOKENIZER, ragged([[1]]), second and ragged(second), sequence_length)

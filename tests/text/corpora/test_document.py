@@ -2,7 +2,7 @@ from collections import Counter
 
 from tiers import once
 
-from keras_bert_impl.text.corpora import CorpusStatistics, Document, corpus_statistics, split_of
+from keras_bert_impl.text.corpora import split_of
 
 pytestmark = once
 
@@ -18,9 +18,3 @@ def test_split_of_a_name_never_changes():
     # Fixed values: a new hash would move test documents into the training sets of models already published.
     names = [f"m{index}" for index in range(60)]
     assert [name for name in names if split_of(name) != "train"] == ["m14", "m16", "m25", "m34", "m39"]
-
-
-def test_statistics_count_words_between_spaces_and_utf8_bytes_with_line_ends():
-    documents = [Document("a", "s", ["One two.", "Drei für."]), Document("b", "s", ["Four."])]
-    # "One two." and "Four." are 8 and 5 bytes, "Drei für." is 10, and each sentence has one line end.
-    assert corpus_statistics(documents) == CorpusStatistics(documents=2, sentences=3, words=5, bytes=8 + 10 + 5 + 3)

@@ -10,7 +10,7 @@ from six_languages import BETWEEN, SENTENCES
 from tiers import once
 
 from keras_bert_impl.text.corpora import TextCorpus, open_corpus
-from keras_bert_impl.text.corpora.scripts import SENTENCE_END
+from keras_bert_impl.text.corpora.sentences import SENTENCE_END
 from keras_bert_impl.text.corpora.text_formats import has_document_per_line, has_sentence_per_line
 
 pytestmark = once

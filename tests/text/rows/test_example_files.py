@@ -6,10 +6,10 @@ from tiers import on
 
 from keras_bert_impl.preprocessing.graphs import tensorflow_arrays
 from keras_bert_impl.preprocessing.graphs.tf_data import parsed
+from keras_bert_impl.text.rows.example_files import parse_rows, serialize_rows, write_examples
 from keras_bert_impl.text.rows.pretraining_rows import RowFormat
 from keras_bert_impl.text.rows.ragged import Ragged, take
 from keras_bert_impl.text.rows.row_features import google_features, padded_rows, widths_of
-from keras_bert_impl.text.rows.serialized_rows import parse_rows, serialize_rows, write_examples
 
 pytestmark = on("tensorflow")
 
@@ -88,19 +88,6 @@ def test_rows_are_not_cut_in_silence(tmp_path):
     write_examples(tmp_path / "shard", [ROWS])
     with pytest.raises(tf.errors.InvalidArgumentError, match="more values than 5"):
         read(tmp_path / "shard", length=5)
-
-
-def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
-    write_examples(tmp_path / "shard", [ROWS])
-
-    def failing():
-        yield ROWS
-        raise RuntimeError("no more text")
-
-    with pytest.raises(RuntimeError, match="no more text"):
-        write_examples(tmp_path / "shard", failing())
-    assert [path.name for path in tmp_path.iterdir()] == ["shard"]
-    assert_rows_equal(read(tmp_path / "shard"), UNMASKED)
 
 
 def test_rows_are_serialized_as_protocol_buffers_does():

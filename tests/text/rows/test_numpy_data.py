@@ -11,10 +11,10 @@ from tiers import full_but, on, once
 
 from keras_bert_impl.preprocessing.graphs.tf_data import read_training_data
 from keras_bert_impl.text.rows import numpy_data
+from keras_bert_impl.text.rows.example_files import DamagedRecords
 from keras_bert_impl.text.rows.numpy_data import prefetched
 from keras_bert_impl.text.rows.phrases import PhraseFinder
-from keras_bert_impl.text.rows.record_files import DamagedRecords
-from keras_bert_impl.text.tokenizers.row_template import XLNET_ROWS
+from keras_bert_impl.text.tokenizers.rows import XLNET_ROWS
 
 pytestmark = once
 

@@ -6,10 +6,9 @@ from six_languages import SENTENCES
 from tiers import on, once
 
 from keras_bert_impl import WordPieceTokenizer
+from keras_bert_impl.text.rows.example_files import RecordReader, parse_rows
 from keras_bert_impl.text.rows.phrases import MARK, MARKS, PhraseFinder, read_phrases
-from keras_bert_impl.text.rows.record_files import RecordReader
 from keras_bert_impl.text.rows.sentence_ids import document_ids
-from keras_bert_impl.text.rows.serialized_rows import parse_rows
 from keras_bert_impl.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
 pytestmark = once

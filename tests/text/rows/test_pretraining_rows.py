@@ -5,7 +5,7 @@ import pytest
 from made_text import opened, tokens, write
 from tiers import full_but, on, once
 
-from keras_bert_impl.text.rows.record_files import count_records
+from keras_bert_impl.text.rows.example_files import count_records
 
 # What tf.data reads has the same bytes, see test_numpy_data.py.
 pytestmark = once

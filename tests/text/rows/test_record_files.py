@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 from tiers import on
 
-from keras_bert_impl.text.rows.record_files import DamagedRecords, RecordReader, count_records, write_records
+from keras_bert_impl.text.rows.example_files import DamagedRecords, RecordReader, count_records, write_records
 
 pytestmark = on("tensorflow")
 

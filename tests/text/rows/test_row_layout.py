@@ -8,7 +8,7 @@ from tiers import on
 from keras_bert_impl.preprocessing.graphs.rows import pack, truncate_pairs
 from keras_bert_impl.text.rows.pretraining_rows import lay_out, truncate_at_random
 from keras_bert_impl.text.rows.row_features import padded_rows
-from keras_bert_impl.text.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
+from keras_bert_impl.text.tokenizers.rows import BERT_ROWS, ROBERTA_ROWS
 
 pytestmark = on("tensorflow")
 
@@ -73,7 +73,7 @@ def test_truncation_at_random_repeats_and_is_another_one_for_each_seed_and_epoch
 def test_rows_are_laid_out_as_those_of_other_inputs(segments):
     ranges = random_ranges(50)[:, :segments]
     second = ragged(ranges[:, 1]) if segments == 2 else None
-    expected = pack(ragged(ranges[:, 0]), second, 24, CLS, SEP, PAD)
+    expected = pack(tokenizer_of(BERT_ROWS), ragged(ranges[:, 0]), second, 24)
     rows = padded(lay_out(TOKENS, ranges, tokenizer_of(BERT_ROWS)), 24)
     for name in ("token_ids", "segment_ids", "padding_mask"):
         np.testing.assert_array_equal(rows[name], expected[name], err_msg=name)

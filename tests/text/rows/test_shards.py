@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from tiers import on
 
-from keras_bert_impl.text.rows import serialized_rows, shards
+from keras_bert_impl.text.rows import example_files, shards
 from keras_bert_impl.text.rows.ragged import Ragged
 from keras_bert_impl.text.rows.shards import write_token_file
 from keras_bert_impl.text.tokenizers import WordPieceTokenizer
@@ -30,16 +30,16 @@ def settings(tmp_path):
 
 def test_two_attempts_at_once_write_one_whole_file(settings, monkeypatch):
     shard, others = shards.Shard(0, "train", 16, ("tokens.npz",)), []
-    serialize_rows = serialized_rows.serialize_rows
+    serialize_rows = example_files.serialize_rows
 
     def with_another_attempt(columns):
-        monkeypatch.setattr(serialized_rows, "serialize_rows", serialize_rows)
+        monkeypatch.setattr(example_files, "serialize_rows", serialize_rows)
         rows = list(serialize_rows(columns))
         yield rows[0]
         others.append(shards.write_shard(settings, shard))
         yield from rows[1:]
 
-    monkeypatch.setattr(serialized_rows, "serialize_rows", with_another_attempt)
+    monkeypatch.setattr(example_files, "serialize_rows", with_another_attempt)
     assert [shards.write_shard(settings, shard)] == others
     assert shards.is_whole(settings.directory, others[0], thorough=True)
     assert others[0]["examples"] == len(list(tf.data.TFRecordDataset(f"{settings.directory}/{shard.path}"))) > 1
@@ -50,7 +50,7 @@ def test_a_failed_attempt_leaves_nothing(settings, monkeypatch):
         raise OSError("disk full")
         yield
 
-    monkeypatch.setattr(serialized_rows, "serialize_rows", failing)
+    monkeypatch.setattr(example_files, "serialize_rows", failing)
     with pytest.raises(OSError, match="disk full"):
         shards.write_shard(settings, shards.Shard(0, "train", 16, ("tokens.npz",)))
     assert [path.name for path in settings.work.iterdir()] == ["tokens.npz"]

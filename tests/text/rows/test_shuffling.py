@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tiers import full_but, on, once
 
+from keras_bert_impl.text.rows.example_files import write_records
 from keras_bert_impl.text.rows.numpy_shuffling import plan_reading, shuffled_windows
-from keras_bert_impl.text.rows.record_files import write_records
 
 pytestmark = once
 

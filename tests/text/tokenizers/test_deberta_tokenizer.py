@@ -13,7 +13,7 @@ from transformers import AutoTokenizer
 
 import keras_bert_impl as kbi
 from keras_bert_impl.text.tokenizers import kind_in, open_tokenizer
-from keras_bert_impl.text.tokenizers.tokenizer_json_writer import write_portable_file
+from keras_bert_impl.text.tokenizers.tokenizer_json import write_portable_file
 
 pytestmark = once
 
@@ -34,7 +34,7 @@ def tokenizer(request):
 def changed(tokenizer, folder, change):
     """A directory with the tokenizer.json of a tokenizer alone, after `change` of its content."""
     tokenizer.save_pretrained(folder)
-    (folder / tokenizer.model_file).unlink()
+    (folder / tokenizer.files[0]).unlink()
     path = folder / "tokenizer.json"
     content = json.loads(path.read_text(encoding="utf-8"))
     change(content)

@@ -19,7 +19,7 @@ from transformers import AutoTokenizer
 
 from keras_bert_impl.text.tokenizers import BytePairTokenizer, WordPieceTokenizer, learn_vocabulary, open_tokenizer
 from keras_bert_impl.text.tokenizers.directory_checks import SETTINGS
-from keras_bert_impl.text.tokenizers.tokenizer_json_writer import write_portable_file
+from keras_bert_impl.text.tokenizers.tokenizer_json import write_portable_file
 
 pytestmark = once
 

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 import keras_bert_impl as kbi
 from keras_bert_impl.text.tokenizers import google_characters
-from keras_bert_impl.text.tokenizers.tokenizer_json_writer import write_portable_file
+from keras_bert_impl.text.tokenizers.tokenizer_json import write_portable_file
 
 pytestmark = once
 

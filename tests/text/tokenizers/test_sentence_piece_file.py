@@ -34,7 +34,7 @@ def changed(path, change):
 
 def test_a_file_that_transformers_writes_alone_gives_the_ids_of_the_model(tokenizer, tmp_path):
     tokenizer_of_transformers(tokenizer).save_pretrained(tmp_path)
-    assert not (tmp_path / tokenizer.model_file).exists()
+    assert not (tmp_path / tokenizer.files[0]).exists()
     read = open_tokenizer(tmp_path)
     assert type(read) is type(tokenizer)
     assert (read.vocabulary, read.scores()) == (tokenizer.vocabulary, tokenizer.scores())
@@ -56,7 +56,7 @@ def test_a_saved_tokenizer_gives_transformers_the_same_rows(tokenizer, tmp_path)
 
 def test_earlier_forms_of_the_steps_are_read(tokenizer, tmp_path):
     tokenizer.save_pretrained(tmp_path)
-    (tmp_path / tokenizer.model_file).unlink()
+    (tmp_path / tokenizer.files[0]).unlink()
 
     def without_split(content):
         several = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "▁"}
@@ -113,5 +113,5 @@ def test_a_file_that_would_give_other_ids_is_refused(change, message, tokenizer,
 def test_model_file_and_tokenizer_json_with_different_tokens_are_refused(tokenizer, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     changed(tmp_path / "tokenizer.json", lambda content: content["model"]["vocab"][20].__setitem__(0, "other"))
-    with pytest.raises(ValueError, match=f"{tokenizer.model_file} and tokenizer.json have different tokens"):
+    with pytest.raises(ValueError, match=f"{tokenizer.files[0]} and tokenizer.json have different tokens"):
         open_tokenizer(tmp_path)

@@ -24,7 +24,7 @@ import keras
 from keras_bert_impl.checkpoints.hub import PACKAGED, PACKAGED_DIRECTORY
 from keras_bert_impl.console import say
 from keras_bert_impl.export import export_saved_model
-from keras_bert_impl.text.corpora.scripts import CHARACTER_WITHOUT_SPACES
+from keras_bert_impl.text.corpora.sentences import CHARACTER_WITHOUT_SPACES
 from keras_bert_training import data_preparation, finetuning, pretraining
 from keras_bert_training.commands import fill_mask
 from keras_bert_training.commands.export import model_for

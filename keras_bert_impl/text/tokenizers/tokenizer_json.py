@@ -1,4 +1,4 @@
-"""Reads tokenizer.json of the `tokenizers` library and checks that its steps are those of Google's algorithm."""
+"""Reads tokenizer.json of the `tokenizers` library, checks that its steps are those of an algorithm, and writes it."""
 
 import functools
 from pathlib import Path
@@ -144,3 +144,27 @@ def agreed(directory, what, name, of_steps, of_file):
 def added_tokens(content):
     """The ids of the tokens in added_tokens, by token."""
     return {str(token["content"]): token["id"] for token in content.get("added_tokens") or []}
+
+
+def write_portable_file(tokenizer, path: str | Path, sequence_length: int, masks=False, stride=None) -> None:
+    """Writes a tokenizer.json with which the `tokenizers` library alone gives the ids of our tokenizer, in any language
+    that it has; it adds control tokens, cuts rows, and pads them to the longest of a batch.
+
+    A cut pair can have one token less of its first text and one more of its second than here, if both have to be cut:
+    the library and Google's code divide an odd number of tokens differently.
+
+    Args:
+        tokenizer: a Tokenizer.
+        path: the file.
+        sequence_length: tokens of the longest row.
+        masks: whether the name of the mask token, "[MASK]" or "<mask>", in a text is that token.
+        stride: tokens that two windows over a long second text have in common; the library returns the further windows
+            as `overflowing`. None cuts the longer text.
+    """
+    portable = tokenizer.pipeline(masks)
+    portable.enable_padding(pad_id=tokenizer.pad_id, pad_token=tokenizer.id_to_token(tokenizer.pad_id))
+    if stride is None:
+        portable.enable_truncation(sequence_length, strategy="longest_first")
+    else:
+        portable.enable_truncation(sequence_length, stride=stride, strategy="only_second")
+    portable.save(str(path), pretty=False)

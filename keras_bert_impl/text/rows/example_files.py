@@ -1,17 +1,24 @@
-"""Rows as serialized `tf.train.Example` messages and back, by https://protobuf.dev/programming-guides/encoding.
+"""TFRecord files of rows as `tf.train.Example` messages, without TensorFlow.
 
-A feature's values are encoded for all rows at once; the bytes before them in a row depend only on their size. Rows are
-parsed all at once, too, each step of the format for every row.
+A file has for each record its length, a checksum of that, the record and its checksum, as described in TensorFlow's
+tensorflow/core/lib/io/record_writer.h; checksums are CRC-32C, masked. Messages are encoded as in
+https://protobuf.dev/programming-guides/encoding. A feature's values are encoded for all rows at once; the bytes before
+them in a row depend only on their size. Rows are parsed all at once, too, each step of the format for every row.
 """
 
 import functools
 import itertools
+import os
+import struct
 
+import google_crc32c
 import numpy as np
 
 from keras_bert_impl.text.rows.ragged import Ragged, places
-from keras_bert_impl.text.rows.record_files import write_records
 
+HEAD = struct.Struct("<QI")  # length of the record, checksum of the length
+FOOT = struct.Struct("<I")  # checksum of the record
+BUFFER_BYTES = 1 << 18
 # The fields of tensorflow.Feature.
 FLOAT_LIST, INT64_LIST = 2, 3
 BEHIND = 2  # zeros behind the records: where a broken one says that a field follows, none is found
@@ -21,16 +28,88 @@ NO_EXAMPLE = (
 )
 
 
+class DamagedRecords(ValueError):
+    """A record does not have its checksum, or the file ends within a record."""
+
+
 def write_examples(path, batches):
-    """Writes one file of examples, without TensorFlow. The file gets its name only when it is complete.
-
-    Args:
-        path: the file; an existing one is replaced.
-        batches: iterable of what `serialize_rows` takes.
-
-    Returns: the number of examples written.
-    """
+    """Writes one file of what `serialize_rows` makes of each batch; returns the number of examples."""
     return write_records(path, (record for columns in batches for record in serialize_rows(columns)))
+
+
+def write_records(path, records):
+    """Writes one file of records, an iterable of bytes; returns their number."""
+    count = 0
+    with open(path, "wb", BUFFER_BYTES) as file:
+        for record in records:
+            head = HEAD.pack(len(record), _checksum_of_length(len(record)))
+            file.write(b"".join([head, record, FOOT.pack(_checksum(record))]))
+            count += 1
+    return count
+
+
+class RecordReader:
+    """Reads the records of a TFRecord file in order.
+
+    Raises: DamagedRecords with the place in the file, if a record is not as it was written.
+    """
+
+    def __init__(self, path):
+        self.path, self._file = path, open(path, "rb", BUFFER_BYTES)
+
+    def read(self, count):
+        """The next `count` records, a list of bytes; fewer at the end of the file."""
+        return self._next(count, self._record)
+
+    def skip(self, count):
+        """Passes over `count` records without looking at them; returns a list with None for each."""
+        return self._next(count, self._passed)
+
+    def close(self):
+        self._file.close()
+
+    def _next(self, count, content):
+        found = []
+        while len(found) < count and (head := self._file.read(HEAD.size)):
+            if len(head) < HEAD.size:
+                self._refuse()
+            length, checksum = HEAD.unpack(head)
+            if checksum != _checksum_of_length(length):
+                self._refuse()
+            found.append(content(length))
+        return found
+
+    def _record(self, length):
+        content = self._file.read(length + FOOT.size)
+        record = content[:length]
+        if len(content) < length + FOOT.size or FOOT.pack(_checksum(record)) != content[length:]:
+            self._refuse()
+        return record
+
+    def _passed(self, length):
+        self._file.seek(length + FOOT.size, os.SEEK_CUR)
+
+    def _refuse(self):
+        raise DamagedRecords(f"{self.path} is damaged in the record before byte {self._file.tell():,}.")
+
+
+def _checksum(content):
+    crc = google_crc32c.value(content)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+@functools.lru_cache(maxsize=10_000)  # a file has few different lengths
+def _checksum_of_length(length):
+    return _checksum(length.to_bytes(8, "little"))
+
+
+def count_records(path):
+    """The number of records in a file."""
+    reader, count = RecordReader(path), 0
+    while found := reader.skip(1 << 16):
+        count += len(found)
+    reader.close()
+    return count
 
 
 def serialize_rows(columns):

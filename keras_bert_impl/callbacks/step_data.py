@@ -127,6 +127,8 @@ class PyDatasetSteps:
     Raises: ValueError if the dataset has another order in each epoch, but no `start_epoch`.
     """
 
+    is_checked = True
+
     def __init__(self, dataset, steps_per_epoch=None, shuffle=False):
         kind = type(dataset)
         self.has_passes = hasattr(dataset, "start_epoch")
@@ -149,7 +151,6 @@ class PyDatasetSteps:
         self.dataset, self.size = dataset, dataset.num_batches
         self.steps_per_epoch = steps_per_epoch or self.size
         self.lock, self.current_pass = threading.Lock(), None
-        self.is_checked = True
         self.listeners = []  # functions called with (step, batch) when a batch is given to Keras
         self.checksums = {}  # of the first batch of each pass, by its step
         self.description = [type(dataset).__name__, self.size]
@@ -209,14 +210,14 @@ class FromStep(keras.utils.PyDataset):
 class DatasetSteps:
     """A tf.data.Dataset as a function of the step: it has to yield the same batches whenever it is read."""
 
+    is_checked, listeners = True, None  # TensorFlow reads it without calling Python
+
     def __init__(self, dataset, steps_per_epoch=None):
         size = int(dataset.cardinality())
         self.dataset, self.size = dataset, size if size >= 0 else None
         if self.size is not None and (steps_per_epoch or 0) > self.size:
             raise ValueError(f"steps_per_epoch is {steps_per_epoch}, but the dataset has only {self.size} batches.")
         self.steps_per_epoch = steps_per_epoch or self.size
-        self.is_checked = True
-        self.listeners = None  # TensorFlow reads it without calling Python
         self.checksums = {}
         self.description = [type(dataset).__name__, self.size]
 
@@ -242,19 +243,16 @@ class FunctionSteps:
         batch: function from the step to its batch as NumPy arrays; None takes the first of `function(step)`.
     """
 
+    listeners = None
+
     def __init__(self, function, steps_per_epoch=None, is_checked=True, batch=None):
-        self.function, self.steps_per_epoch, self.is_checked = function, steps_per_epoch, is_checked
-        self.listeners = None
-        self.checksums = {}
-        self.description = ["function", None]
+        self.from_step, self.steps_per_epoch, self.is_checked = function, steps_per_epoch, is_checked
+        self.checksums, self.description = {}, ["function", None]
         self.batch = batch or (lambda step: first_batch(function(step)))
 
     def read_again(self):
-        opened = self.function(0)  # Keras reads what is opened more than once, too
-        return [first_batch(opened), first_batch(opened), first_batch(self.function(0))]
-
-    def from_step(self, step):
-        return self.function(step)
+        opened = self.from_step(0)  # Keras reads what is opened more than once, too
+        return [first_batch(opened), first_batch(opened), first_batch(self.from_step(0))]
 
 
 def first_batch(data):

@@ -16,7 +16,22 @@ def device_kind():
 
     JAX starts its devices when it is asked for them: call it only when processes and devices are set up.
     """
-    return {"jax": _kind_by_jax, "torch": _kind_by_torch, "tensorflow": _kind_by_tensorflow}[keras.backend.backend()]()
+    backend = keras.backend.backend()
+    if backend == "jax":
+        import jax
+
+        device = jax.local_devices()[0]
+        return "cpu" if device.platform == "cpu" else device.device_kind
+    if backend == "torch":
+        import torch
+
+        return torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    import tensorflow as tf
+
+    if tf.config.list_logical_devices("TPU"):
+        return "TPU"  # TensorFlow does not say which
+    gpus = tf.config.list_physical_devices("GPU")
+    return tf.config.experimental.get_device_details(gpus[0]).get("device_name", "GPU") if gpus else "cpu"
 
 
 def has_accelerator():
@@ -27,10 +42,22 @@ def has_accelerator():
 def peak_memory():
     """The most bytes of a device's memory that this process has used at once, on the device that used most; None on a
     CPU, which does not count them."""
+    backend = keras.backend.backend()
     if not has_accelerator():
         return None
-    by_backend = {"jax": _memory_by_jax, "torch": _memory_by_torch, "tensorflow": _memory_by_tensorflow}
-    return by_backend[keras.backend.backend()]()
+    if backend == "torch":
+        import torch
+
+        return max(map(torch.cuda.max_memory_allocated, range(torch.cuda.device_count())))
+    if backend == "jax":
+        import jax
+
+        stats = [device.memory_stats() or {} for device in jax.local_devices()]
+        return max((found["peak_bytes_in_use"] for found in stats if "peak_bytes_in_use" in found), default=None)
+    import tensorflow as tf
+
+    names = [device.name.split("device:")[-1] for device in tf.config.list_logical_devices("GPU")]
+    return max((tf.config.experimental.get_memory_info(name)["peak"] for name in names), default=None)
 
 
 def check_tracing():
@@ -51,16 +78,32 @@ def check_tracing():
         )
 
 
+@contextlib.contextmanager
 def traced(directory):
     """A context that writes a profile of everything that is computed within it into the directory.
 
     JAX and TensorFlow write files for TensorBoard's profile plugin (xprof), torch writes `trace.json`, which
     https://ui.perfetto.dev and chrome://tracing open.
     """
-    directory = pathlib.Path(directory)
+    directory, backend = pathlib.Path(directory), keras.backend.backend()
     directory.mkdir(parents=True, exist_ok=True)
-    tracers = {"jax": _traced_by_jax, "torch": _traced_by_torch, "tensorflow": _traced_by_tensorflow}
-    return tracers[keras.backend.backend()](directory)
+    if backend == "torch":
+        import torch
+
+        with torch.profiler.profile() as profile:  # of every device that is there
+            yield
+        profile.export_chrome_trace(str(directory / "trace.json"))
+        return
+    if backend == "jax":
+        import jax
+
+        tracing = jax.profiler.trace(str(directory))
+    else:
+        import tensorflow as tf
+
+        tracing = tf.profiler.experimental.Profile(str(directory))
+    with tracing:
+        yield
 
 
 def keep_compiled(directory):
@@ -87,66 +130,3 @@ def keep_compiled(directory):
         jax.config.update("jax_compilation_cache_dir", directory)
         compilation_cache.reset_cache()  # it looks at the option only once
     return directory
-
-
-def _kind_by_jax():
-    import jax
-
-    device = jax.local_devices()[0]
-    return "cpu" if device.platform == "cpu" else device.device_kind
-
-
-def _kind_by_torch():
-    import torch
-
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
-
-
-def _kind_by_tensorflow():
-    import tensorflow as tf
-
-    if tf.config.list_logical_devices("TPU"):
-        return "TPU"  # TensorFlow does not say which
-    gpus = tf.config.list_physical_devices("GPU")
-    return tf.config.experimental.get_device_details(gpus[0]).get("device_name", "GPU") if gpus else "cpu"
-
-
-def _memory_by_jax():
-    import jax
-
-    stats = [device.memory_stats() or {} for device in jax.local_devices()]
-    return max((found["peak_bytes_in_use"] for found in stats if "peak_bytes_in_use" in found), default=None)
-
-
-def _memory_by_torch():
-    import torch
-
-    return max(map(torch.cuda.max_memory_allocated, range(torch.cuda.device_count())))
-
-
-def _memory_by_tensorflow():
-    import tensorflow as tf
-
-    names = [device.name.split("device:")[-1] for device in tf.config.list_logical_devices("GPU")]
-    return max((tf.config.experimental.get_memory_info(name)["peak"] for name in names), default=None)
-
-
-def _traced_by_jax(directory):
-    import jax
-
-    return jax.profiler.trace(str(directory))
-
-
-@contextlib.contextmanager
-def _traced_by_torch(directory):
-    import torch
-
-    with torch.profiler.profile() as profile:  # of every device that is there
-        yield
-    profile.export_chrome_trace(str(directory / "trace.json"))
-
-
-def _traced_by_tensorflow(directory):
-    import tensorflow as tf
-
-    return tf.profiler.experimental.Profile(str(directory))

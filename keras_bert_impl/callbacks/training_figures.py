@@ -114,17 +114,10 @@ class TrainingFigures(StepCallback):
         return {**figures, "flops_utilization": flops / seconds / self._ceiling_above(flops / seconds)}
 
     def _ceiling_above(self, rate):
-        """FLOP/s of the devices at most, not below `rate`, which was reached.
-
-        If the machine was busy while it was measured, it is measured once more; if the result is still too low, the
-        training itself is the fastest that was measured.
-        """
-        for _ in range(2):
-            if self.ceiling is None or rate > self.ceiling:
-                of_device, source = device_ceiling(self.model.encoder.dtype_policy.compute_dtype)
-                of_devices = of_device * distribution.num_processors()
-                if self.ceiling is None or of_devices > self.ceiling:
-                    self.ceiling, self.ceiling_source = of_devices, source
+        """FLOP/s of the devices at most, not below `rate`, which was reached."""
+        if self.ceiling is None:
+            of_device, self.ceiling_source = device_ceiling(self.model.encoder.dtype_policy.compute_dtype)
+            self.ceiling = of_device * distribution.num_processors()
         if rate > self.ceiling:
             self.ceiling, self.ceiling_source = rate, "the fastest epoch of this training, above all products measured"
         return self.ceiling

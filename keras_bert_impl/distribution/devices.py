@@ -96,35 +96,25 @@ def _remedy(launcher):
 
 def _mention_idle_devices():
     """Warns if this process sees several accelerators, of which it will use one."""
-    count = {"jax": _jax_accelerators, "torch": _torch_gpus, "tensorflow": _tensorflow_gpus}[keras.backend.backend()]()
+    backend = keras.backend.backend()
+    if backend == "jax":
+        if platforms() <= {"cpu"}:
+            return  # without starting JAX
+        import jax
+
+        check_all_joined()
+        count, remedy = jax.local_device_count(), "--distribution data_parallel uses all"
+    elif backend == "torch":
+        import torch
+
+        count = torch.cuda.device_count()
+        remedy = "Keras does not distribute torch; on JAX, --distribution data_parallel uses all"
+    else:
+        import tensorflow as tf
+
+        count, remedy = len(tf.config.list_physical_devices("GPU")), "--distribution mirrored uses all"
     if count > 1:
-        remedy = {
-            "jax": "--distribution data_parallel uses all",
-            "tensorflow": "--distribution mirrored uses all",
-            "torch": "Keras does not distribute torch; on JAX, --distribution data_parallel uses all",
-        }[keras.backend.backend()]
         warnings.warn(f"{count} accelerators are visible, and one of them is used: {remedy}.", stacklevel=2)
-
-
-def _jax_accelerators():
-    if platforms() <= {"cpu"}:
-        return 0  # without starting JAX
-    import jax
-
-    check_all_joined()
-    return jax.local_device_count()
-
-
-def _torch_gpus():
-    import torch
-
-    return torch.cuda.device_count()
-
-
-def _tensorflow_gpus():
-    import tensorflow as tf
-
-    return len(tf.config.list_physical_devices("GPU"))
 
 
 def _strategy(options):

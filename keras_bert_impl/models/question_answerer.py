@@ -108,7 +108,7 @@ class QuestionAnswerer(TaskModel):
         found = [ranked[:top_k] for ranked in found]
         return found[0] if is_one else found
 
-    def note_rows(self, rows, is_batch=False):
+    def note_rows(self, rows):
         """A model that is trained on questions without an answer answers by its logits, not in any case."""
         if self.null_threshold is None and rows.source is not None:
             if not all(question.answers for question in rows.source.questions):

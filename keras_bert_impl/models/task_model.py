@@ -233,7 +233,7 @@ class TaskModel(EpochLossModel):
         sizes = None if labels is None else sizes_of_arrays(x)
         return (labels, weights) if sizes is None else self.checked_labels(sizes, labels, weights)
 
-    def note_rows(self, rows, is_batch=False):
+    def note_rows(self, rows):
         """What `fit` does about rows that it trains, all or those of a batch."""
 
     def data_seed(self, is_drawn=True):

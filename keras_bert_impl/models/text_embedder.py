@@ -23,7 +23,6 @@ from keras_bert_impl.preprocessing.labels import LabelRule, checked_labels
 from keras_bert_impl.preprocessing.long_texts import checked_long_texts
 from keras_bert_impl.preprocessing.texts import to_strings
 from keras_bert_impl.suggestions import one_of
-from keras_bert_impl.user_warnings import warn_user
 
 QUERY_PROMPTS, CORPUS_PROMPTS = ("query",), ("document", "passage", "corpus")  # of `search`, the first that there is
 SIMILARITIES = ("cosine", "dot")
@@ -160,16 +159,6 @@ class TextEmbedder(TaskModel):
         ids = ops.convert_to_numpy(x["token_ids"])
         numbers = text_numbers(ids.reshape(-1, ids.shape[2]).tolist())
         return self.checked_labels(sizes_of_columns(numbers.reshape(ids.shape[:2])), labels, weights)
-
-    def note_rows(self, rows, is_batch=False):
-        if is_batch or not isinstance(self.loss, MultipleNegativesRankingLoss):
-            return
-        _, counts = np.unique(rows.labels, return_counts=True)
-        if repeated := int(counts[counts > 1].sum()):
-            warn_user(
-                f"{repeated:,} of {counts.sum():,} texts occur more than once. Where equal texts meet in a batch, they "
-                "are not taken as negatives of each other."
-            )
 
     def named_outputs(self, vectors, rows=None):
         """`vector`, (batch, width)."""

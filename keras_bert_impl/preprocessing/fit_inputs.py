@@ -165,7 +165,7 @@ def _batches_of(model, preprocessor, source, steps, with_labels, is_training):
     def convert(batch, random, pad_to):
         rows = _rows_of_batch(model, preprocessor, batch, with_labels)
         if is_training:
-            model.note_rows(rows, is_batch=True)
+            model.note_rows(rows)
         longest = rows.lengths(preprocessor.tokenizer.template).max(initial=1)
         width = whole or pad_to or padded_length(longest, preprocessor.sequence_length)
         converted = preprocessor.packed(rows, width, seed=int(random.integers(2**31)))

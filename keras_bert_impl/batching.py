@@ -42,9 +42,9 @@ class Rows:
     num_cut: int = 0
 
     @classmethod
-    def from_texts(cls, tokenizer, first, second, sequence_length, labels=None, **arguments):
+    def from_texts(cls, tokenizer, first, second, sequence_length, labels=None, truncate="longest_first", **arguments):
         """Rows made from texts, or from pairs of texts; see `tokenizers.rows.ids_from_texts`."""
-        first, second, num_cut = ids_from_texts(tokenizer, first, second, sequence_length)
+        first, second, num_cut = ids_from_texts(tokenizer, first, second, sequence_length, truncate)
         return cls(first, second, labels, num_cut=num_cut, **arguments)
 
     def __post_init__(self):

@@ -30,7 +30,7 @@ from keras_bert_impl.preprocessing.texts import (
 )
 from keras_bert_impl.suggestions import one_of
 from keras_bert_impl.text.tokenizers import tokenizer_from_config, tokenizer_to_config
-from keras_bert_impl.text.tokenizers.rows import ids_from_texts, warn_of_cut
+from keras_bert_impl.text.tokenizers.rows import warn_of_cut
 
 LABELS = ("label", "labels")
 TRUNCATE = ("longest_first", "waterfall", "only_second", "head_and_tail", "windows")
@@ -259,8 +259,7 @@ class TextPreprocessor(Preprocessor):
     def unlabelled(self, x):
         first, second = texts_of(x)
         if second is not None or self.truncate not in ("head_and_tail", "windows"):
-            ids = ids_from_texts(self.tokenizer, first, second, self.sequence_length, self.truncate)
-            return Rows(*ids[:2], num_cut=ids[2])
+            return Rows.from_texts(self.tokenizer, first, second, self.sequence_length, truncate=self.truncate)
         room = self.sequence_length - self.tokenizer.template.num_control(is_pair=False)
         return rows_of_long_texts(self.tokenizer.ids_batch(first), room, self.truncate)
 

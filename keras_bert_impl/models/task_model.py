@@ -1,4 +1,4 @@
-"""What all heads over an encoder have in common: `fit`, `evaluate` and `predict` on texts among it."""
+"""What all heads over an encoder have in common, such as `fit`, `evaluate` and `predict` on texts."""
 
 import operator
 

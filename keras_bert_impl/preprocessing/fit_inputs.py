@@ -70,7 +70,7 @@ def training(model, given, batch_size, validation_batch_size, steps, validation_
         seed, multiple = model.data_seed(), length_multiple(model)
         x, y, weights = preprocessor.to_train(rows, batch_size or 32, given.shuffle, seed, multiple), None, None
     else:
-        if isinstance(x, BatchSource) and _joins_windows(preprocessor):
+        if isinstance(x, BatchSource) and preprocessor.truncate == "windows":
             x, class_weight = _windows_of_source(model, preprocessor, x, class_weight)
         x = inputs(model, preprocessor, x, steps, with_labels=True, is_training=True)
         y, weights = model.checked_beside(x, y, weights)
@@ -210,11 +210,6 @@ def _windows_of_source(model, preprocessor, source, class_weight):
     return BatchSource(stream, num_batches), class_weight if class_weight == "balanced" else None
 
 
-def _joins_windows(preprocessor):
-    """Whether the outputs of a text are the mean of those of its windows."""
-    return getattr(preprocessor, "truncate", None) == "windows"
-
-
 def _refuse_steps(steps):
     """Raises ValueError: lists are judged sorted by length, so that the first batches would be the shortest texts."""
     if steps is not None:
@@ -230,7 +225,7 @@ def _texts_in(model, preprocessor, source, steps, with_labels):
         raise ValueError(
             "The dataset is endless, and so would be its evaluation or prediction: pass steps, or validation_steps."
         )
-    if not _joins_windows(preprocessor):
+    if preprocessor.truncate != "windows":
         return None
     batches = itertools.islice(source.open(), steps)
     return texts_of_batches((preprocessor.arranged(batch, with_labels) for batch in batches), preprocessor.takes)

@@ -55,6 +55,7 @@ class Preprocessor:
 
     arguments = ("sequence_length", "class_names")  # of the constructor, beside the tokenizer
     columns, optional_column, targets = ("text",), None, LABELS  # of a dict
+    truncate = "longest_first"  # how texts are cut, see TextPreprocessor
     is_split = False  # whether an example is a list of strings
     has_windows = False  # whether an example has several rows
     multi_label = False  # whether an example has several classes, or none

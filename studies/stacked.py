@@ -11,7 +11,8 @@ from keras import ops
 
 from keras_bert_impl import checkpoints, distribution
 from keras_bert_impl.encoders import build_encoder
-from keras_bert_impl.encoders.encoder import Encoder
+from keras_bert_impl.encoders.encoder import FamilyEncoder
+from keras_bert_impl.encoders.keras_methods import AdaptedModel
 from keras_bert_impl.layers import LastToken
 from keras_bert_training.finetuning_task import find_task
 from keras_bert_training.finetuning_trial import with_dropout
@@ -19,7 +20,7 @@ from keras_bert_training.options.finetune import FinetuneConfig
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class StackedEncoder(Encoder):
+class StackedEncoder(FamilyEncoder):
     """One encoder, or several whose vectors are concatenated, and on request a bidirectional LSTM on top (Devlin et
     al. 2019, section 5.1).
 
@@ -61,16 +62,10 @@ class StackedEncoder(Encoder):
             pooled = joined(
                 [encoder.pooled(outputs, seen) for (encoder, outputs), seen in zip(parts, rows, strict=True)]
             )
-        super().__init__(
-            first.input,
-            {"sequence_output": hidden, "pooled_output": pooled},
-            name,
-            trainable,
-            config=first.config,
-            packed=False,
-            bilstm_units=bilstm_units,
-            dtype=first.dtype_policy,
-        )
+        outputs = {"sequence_output": hidden, "pooled_output": pooled}
+        AdaptedModel.__init__(self, inputs=first.input, outputs=outputs, name=name, trainable=trainable)
+        self.config, self.dtype_policy, self.packed = first.config, first.dtype_policy, False
+        self.bilstm_units = bilstm_units
         # Not tracked as layers, so that a pooler, which an LSTM's vector replaces, is not among the weights: it would
         # get no gradient, of which Keras warns.
         object.__setattr__(self, "encoders", list(encoders))

@@ -16,46 +16,122 @@ from keras_bert_impl.layers import Dense, MaskedLMHead
 PLAIN_OPTIONS = ("packed", "return_hidden_states", "return_attention", "rematerialize", "name", "trainable")
 
 
-class Encoder(AdaptedModel):
-    """Base class of encoders: functional models whose constructors connect their layers and then call this one.
+class FamilyEncoder(AdaptedModel):
+    """Base class of the families' encoders. A family has a `config_class`, and connects its layers in `connect`.
 
     Layers that every family has, by name: `token_embedding`, `block_0`, `block_1`, ...
 
-    Args:
-        inputs, outputs, name, trainable: of `keras.Model`; `features` describes the outputs.
-        options: the other arguments of the family's constructor, each of which becomes an attribute.
+    Args: those of `BertEncoder`, which become attributes, and in `of_family` what `connect` takes beside them.
 
     Attributes:
         cls_is_last: whether the control token whose vector stands for a row is its last token instead of its first.
+        unused_weights: paths of weights that checkpoints hold and the graph does not use.
+        connected: the `Connected` that `connect` gave.
+        pooler_activation: of the dense layer that each classifier of texts has of its own, as a name in `kernels.gelu`;
+            None if the encoder has a pooler.
+        tokens_of_predictions: tokens that a row gets for each prediction, of masked words and of permuted ones.
+        permuted_arguments: the names of the further arguments of `permuted_states`.
+        generator_has_decoder: whether an `ElectraPretrainer`'s generator has the enhanced mask decoder.
     """
 
     asked = Asked("embed", {"serving_default": TEXT}, "mean_pooled")
     counterpart = "Model"  # as of TaskModel
     config_class = None
     cls_is_last = False
+    unused_weights = frozenset()
+    pooler_activation = None
+    tokens_of_predictions = (0, 0)
+    permuted_arguments = ()
+    generator_has_decoder = False
 
-    def __init__(self, inputs, outputs, name, trainable, **options):
+    def __init__(
+        self,
+        config,
+        packed=False,
+        return_hidden_states=False,
+        return_attention=False,
+        rematerialize=False,
+        dtype=None,
+        name=None,
+        trainable=True,
+        **of_family,
+    ):
+        if rematerialize and return_attention:
+            raise ValueError("return_attention needs the probabilities that rematerialize does not keep: set only one.")
+        policy = keras.dtype_policies.get(dtype)
+        inputs = self.inputs_of_rows(packed, **of_family)
+        parts = Parts(config, policy, kernel_initializer(config), rematerialize, return_attention)
+        connected = self.connect(inputs, parts, **of_family)
+        outputs = {"sequence_output": connected.hidden_states[-1]}
+        if connected.pooled_output is not None:
+            outputs["pooled_output"] = connected.pooled_output
+        if return_hidden_states:
+            outputs["hidden_states"] = keras.ops.stack(connected.hidden_states, axis=1)
+        if return_attention:
+            outputs["attention_probabilities"] = keras.ops.stack(connected.attention, axis=1)
+        name = name or f"{config.model_type.replace('-', '_')}_encoder"
         super().__init__(inputs=inputs, outputs=outputs, name=name, trainable=trainable)
-        options["dtype_policy"] = options.pop("dtype")
-        for option, value in options.items():
-            setattr(self, option, value)
+        self.config, self.dtype_policy, self.packed, self.rematerialize = config, policy, packed, rematerialize
+        self.return_hidden_states, self.return_attention = return_hidden_states, return_attention
+        # Not tracked by Keras, which would take tensors for a part of the model. A layer that is called several times
+        # has no single output.
+        object.__setattr__(self, "connected", connected)
+
+    @classmethod
+    def inputs_of_rows(cls, packed, more=(), **of_family):
+        """The tensors by which rows enter, by their names: int32 (batch, length) each. A family may name more, by what
+        `connect` takes."""
+        names = (*features.ENCODER_INPUTS, *(features.PACKED_INPUTS if packed else ()), *more)
+        return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+
+    @staticmethod
+    def connect(inputs, parts):
+        """The encoder of a configuration.
+
+        Args:
+            inputs: tensors by name, int32 (batch, length) each: `features.ENCODER_INPUTS` and, of packed rows,
+                `features.PACKED_INPUTS`.
+            parts: `Parts`, which makes the layers.
+
+        Returns: `Connected`.
+        """
+
+    def pool(self, vectors):
+        """Turns the vectors of first tokens, (..., hidden_size), into those of the same shape for a classifier."""
+        if self.pooler_activation is None:
+            return self.get_layer("pooler")(vectors)
+        # transformers also drops units of ELECTRA's before this layer; Google's code, and all heads here, after it.
+        return Dense(
+            self.config.hidden_size,
+            activation=activation_function(self.pooler_activation),
+            kernel_initializer=kernel_initializer(self.config),
+            dtype=self.dtype_policy,
+            name="pooler",
+        )(vectors)
+
+    def connected_for(self, task):
+        """Another encoder of the same layers, connected for a task; for families that take `task` and `layers_of`."""
+        options = {name: getattr(self, name) for name in PLAIN_OPTIONS}
+        return type(self)(self.config, task=task, layers_of=self, dtype=self.dtype_policy, **options)
+
+    def hidden_states(self):
+        """The embeddings and the hidden states after each layer, tensors of the graph, (batch, length, hidden_size)."""
+        return list(self.connected.hidden_states)
+
+    def last_context(self):
+        """What the last block is called with beside the hidden states, tensors of the graph by their names."""
+        return dict(self.connected.last_context)
 
     @property
     def token_embedding(self):
         """The `TokenEmbedding` that a masked-LM head shares."""
         return self.get_layer("token_embedding")
 
-    def pool(self, vectors):
-        """Turns the vectors of first tokens, (..., hidden_size), into those of the same shape for a classifier."""
-        return self.get_layer("pooler")(vectors)
-
     def pooled(self, outputs, rows):
         """The vectors that a classifier takes, (batch, hidden_size), from the outputs of this encoder for rows."""
         if "pooled_output" in outputs:
             return outputs["pooled_output"]
         return self.pool(outputs["sequence_output"][:, 0])
-
-    unused_weights = frozenset()  # paths of weights that checkpoints hold and the graph does not use
 
     def for_task(self, task):
         """This encoder as a head takes it: "text" for one vector of a row, "question" for answers in a text, "choice"
@@ -136,108 +212,3 @@ class Encoder(AdaptedModel):
         Raises: ValueError if the checkpoint is damaged, of another family, or cannot be reached.
         """
         return checkpoints.encoder_from_pretrained(path, report, encoder_class=cls, **arguments)
-
-
-class FamilyEncoder(Encoder):
-    """Base class of the families' encoders. A family has a `config_class`, and connects its layers in `connect`.
-
-    Args: those of `BertEncoder`, and in `of_family` what `connect` takes beside them.
-
-    Attributes:
-        connected: the `Connected` that `connect` gave.
-        pooler_activation: of the dense layer that each classifier of texts has of its own, as a name in `kernels.gelu`;
-            None if the encoder has a pooler.
-        tokens_of_predictions: tokens that a row gets for each prediction, of masked words and of permuted ones.
-        permuted_arguments: the names of the further arguments of `permuted_states`.
-        generator_has_decoder: whether an `ElectraPretrainer`'s generator has the enhanced mask decoder.
-    """
-
-    pooler_activation = None
-    tokens_of_predictions = (0, 0)
-    permuted_arguments = ()
-    generator_has_decoder = False
-
-    def __init__(
-        self,
-        config,
-        packed=False,
-        return_hidden_states=False,
-        return_attention=False,
-        rematerialize=False,
-        dtype=None,
-        name=None,
-        trainable=True,
-        **of_family,
-    ):
-        if rematerialize and return_attention:
-            raise ValueError("return_attention needs the probabilities that rematerialize does not keep: set only one.")
-        policy = keras.dtype_policies.get(dtype)
-        inputs = self.inputs_of_rows(packed, **of_family)
-        parts = Parts(config, policy, kernel_initializer(config), rematerialize, return_attention)
-        connected = self.connect(inputs, parts, **of_family)
-        outputs = {"sequence_output": connected.hidden_states[-1]}
-        if connected.pooled_output is not None:
-            outputs["pooled_output"] = connected.pooled_output
-        if return_hidden_states:
-            outputs["hidden_states"] = keras.ops.stack(connected.hidden_states, axis=1)
-        if return_attention:
-            outputs["attention_probabilities"] = keras.ops.stack(connected.attention, axis=1)
-        super().__init__(
-            inputs,
-            outputs,
-            name or f"{config.model_type.replace('-', '_')}_encoder",
-            trainable,
-            config=config,
-            packed=packed,
-            return_hidden_states=return_hidden_states,
-            return_attention=return_attention,
-            rematerialize=rematerialize,
-            dtype=policy,
-        )
-        # Not tracked by Keras, which would take tensors for a part of the model. A layer that is called several times
-        # has no single output.
-        object.__setattr__(self, "connected", connected)
-
-    @classmethod
-    def inputs_of_rows(cls, packed, more=(), **of_family):
-        """The tensors by which rows enter, by their names: int32 (batch, length) each. A family may name more, by what
-        `connect` takes."""
-        names = (*features.ENCODER_INPUTS, *(features.PACKED_INPUTS if packed else ()), *more)
-        return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
-
-    @staticmethod
-    def connect(inputs, parts):
-        """The encoder of a configuration.
-
-        Args:
-            inputs: tensors by name, int32 (batch, length) each: `features.ENCODER_INPUTS` and, of packed rows,
-                `features.PACKED_INPUTS`.
-            parts: `Parts`, which makes the layers.
-
-        Returns: `Connected`.
-        """
-
-    def pool(self, vectors):
-        if self.pooler_activation is None:
-            return super().pool(vectors)
-        # transformers also drops units of ELECTRA's before this layer; Google's code, and all heads here, after it.
-        return Dense(
-            self.config.hidden_size,
-            activation=activation_function(self.pooler_activation),
-            kernel_initializer=kernel_initializer(self.config),
-            dtype=self.dtype_policy,
-            name="pooler",
-        )(vectors)
-
-    def connected_for(self, task):
-        """Another encoder of the same layers, connected for a task; for families that take `task` and `layers_of`."""
-        options = {name: getattr(self, name) for name in PLAIN_OPTIONS}
-        return type(self)(self.config, task=task, layers_of=self, dtype=self.dtype_policy, **options)
-
-    def hidden_states(self):
-        """The embeddings and the hidden states after each layer, tensors of the graph, (batch, length, hidden_size)."""
-        return list(self.connected.hidden_states)
-
-    def last_context(self):
-        """What the last block is called with beside the hidden states, tensors of the graph by their names."""
-        return dict(self.connected.last_context)

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.losses import has_label, weights_of_labels
+from keras_bert_impl.suggestions import one_of
 
 FIGURES = ("f1_score", "precision", "recall")
 
@@ -25,10 +26,8 @@ class ClassScore(keras.metrics.Metric):
     """
 
     def __init__(self, figure, num_classes, class_number=None, name=None, dtype="float32"):
-        if figure not in FIGURES or not 0 <= (class_number or 0) < num_classes:
-            raise ValueError(
-                f"{figure!r} is none of {', '.join(FIGURES)}, or {class_number} no class of {num_classes}."
-            )
+        one_of("figure", figure, FIGURES)
+        one_of("class_number", class_number or 0, range(num_classes))
         super().__init__(name=name or figure, dtype=dtype)
         self.figure, self.num_classes, self.class_number = figure, num_classes, class_number
         self.right, self.labelled, self.predicted = (

@@ -22,6 +22,7 @@ from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
 from keras_bert_impl.kernels.gradients import gradient
 from keras_bert_impl.models import TextClassifier, TextRegressor
 from keras_bert_impl.preprocessing.texts import to_strings
+from keras_bert_impl.suggestions import one_of
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#F0E442")
 MARKERS = "osD^vPX*"
@@ -109,8 +110,8 @@ def confusion(labels, predicted, names=None):
     """
     found = dict.fromkeys([*labels, *predicted])
     names = sorted(found) if names is None else list(names)
-    if unknown := [one for one in found if one not in names]:
-        raise ValueError(f"{unknown[0]!r} is none of the classes {', '.join(map(str, names))}.")
+    for one in found:
+        one_of("class", one, names)
     return confusion_of_counts(confusion_matrix(list(labels), list(predicted), labels=names), names)
 
 

@@ -11,6 +11,8 @@ import types
 
 import keras
 
+from keras_bert_impl.suggestions import one_of
+
 OF_CONFIG = {}  # Families by the class of their configurations
 
 
@@ -35,11 +37,8 @@ def family_of(config):
 
 def family_of_name(name):
     """The class of the configurations of a published size. Raises: ValueError naming the known sizes."""
-    found = next((config_class for config_class in OF_CONFIG if name in config_class.named_sizes), None)
-    if found is None:
-        known = (", ".join(config_class.named_sizes) for config_class in OF_CONFIG)
-        raise ValueError(f"There is no size {name!r}; known are {'; '.join(known)}.")
-    return found
+    of_size = {size: config_class for config_class in OF_CONFIG for size in config_class.named_sizes}
+    return of_size[one_of("size", name, of_size)]
 
 
 def config_from_name(name, **fields):

@@ -63,7 +63,7 @@ class Judge(EpochLossModel):
     """A model of which `evaluate` compares outputs with labels."""
 
 
-def evaluate_outputs(model, outputs, labels, weights, batch_size, verbose, return_dict, callbacks, **others):
+def evaluate_outputs(model, outputs, labels, weights, batch_size, verbose, others, return_dict=False, callbacks=None):
     """What `model.evaluate` would return, over outputs that are there already.
 
     Args:
@@ -73,9 +73,9 @@ def evaluate_outputs(model, outputs, labels, weights, batch_size, verbose, retur
         weights: None, or sample weights.
         batch_size: how many outputs are compared at once.
         verbose: as for `keras.Model.evaluate`.
-        return_dict: likewise.
+        others: further figures by name, which are returned behind the loss and the metrics.
+        return_dict: as for `keras.Model.evaluate`.
         callbacks: likewise.
-        others: further figures, which are returned behind the loss and the metrics.
     """
     given = keras.Input(outputs.shape[1:])
     judge = Judge(given, given)

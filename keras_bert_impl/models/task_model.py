@@ -162,11 +162,8 @@ class TaskModel(EpochLossModel):
         x, y, sample_weight = fit_inputs.evaluation(self, x, y, sample_weight, batch_size, steps)
         if fit_inputs.is_judged_as_a_whole(x) and (judged := self.judged(x)) is not None:
             outputs, labels, weights, figures = judged
-            verbose = 0 if arguments.get("_use_cached_eval_dataset") else verbose  # `fit` prints for its validation
-            if unknown := arguments.keys() - {"return_dict", "callbacks", "_use_cached_eval_dataset"}:
-                raise TypeError(f"evaluate() got an unexpected keyword argument {min(unknown)!r}")
-            told = {name: arguments.get(name) for name in ("return_dict", "callbacks")}
-            return evaluate_outputs(self, outputs, labels, weights, x.batch_size, verbose, **told, **figures)
+            verbose = 0 if arguments.pop("_use_cached_eval_dataset", False) else verbose  # `fit` prints of validation
+            return evaluate_outputs(self, outputs, labels, weights, x.batch_size, verbose, figures, **arguments)
         return super().evaluate(
             x, y, batch_size=batch_size, verbose=verbose, sample_weight=sample_weight, steps=steps, **arguments
         )

@@ -77,5 +77,5 @@ def test_a_label_that_training_did_not_have(command, tmp_path, checkpoint):
         (tmp_path / f"{split}.jsonl").write_text("".join(lines))
     arguments = ("--data", tmp_path, "--model", checkpoint, "--output", tmp_path / "run")
     message = command(finetuning.FinetuneConfig, finetuning.run, *arguments)
-    assert "Label 'y' is not one of the labels w, x" in message
+    assert "label 'y' is unknown; known are w, x" in message
     assert not (tmp_path / "run").exists()

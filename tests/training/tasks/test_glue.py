@@ -95,7 +95,7 @@ def test_qqp_leaves_out_its_broken_rows(tmp_path):
 
 def test_a_label_of_another_task_is_named(tmp_path):
     write(tmp_path / "dev.tsv", ["sentence", "label"], [["fine", "entailment"]])
-    with pytest.raises(ValueError, match="Label 'entailment' is not one of the labels 0, 1"):
+    with pytest.raises(ValueError, match="label 'entailment' is unknown; known are 0, 1"):
         glue.TASKS["sst-2"].read(tmp_path, "dev", BadRows())
 
 

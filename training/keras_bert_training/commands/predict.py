@@ -18,7 +18,6 @@ from keras_bert_impl.text.tokenizers.rows import TextsCutWarning
 from keras_bert_training.commands.export import choose_task, model_for
 from keras_bert_training.commands.prediction_files import format_of, joined, open_output, read_rows
 from keras_bert_training.options.predict import PredictConfig as PredictConfig
-from keras_bert_training.options.rules import default_of
 from keras_bert_training.runs import closed_pipe_ends
 from keras_bert_training.tasks.tables import BadRows
 
@@ -125,11 +124,6 @@ def label_words(model, rows, config):
     if config.words_column not in rows[0]:
         found = model.tag(texts_of(rows, config), batch_size=config.batch_size)
         return [{"entities": [entity._asdict() for entity in entities]} for entities in found]
-    if config.text_column != default_of(config, "text_column"):
-        raise ValueError(
-            f"--text_column {config.text_column}, but the rows have words in {config.words_column}, and these are "
-            "labelled: leave the option out, or the words."
-        )
     return list(map(several, model.tag([row[config.words_column] for row in rows], batch_size=config.batch_size)))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from keras_bert_impl.json_files import write_json_lines, written_whole
 from keras_bert_impl.preprocessing import TextPreprocessor
 from keras_bert_impl.preprocessing.long_texts import arguments_of
+from keras_bert_impl.suggestions import one_of
 from keras_bert_training.tasks.tables import read_table
 
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
@@ -47,10 +48,7 @@ class LabelledTexts(typing.NamedTuple):
     def class_ids(self, class_names):
         """The labels as indices into `class_names`. Raises ValueError that names a label that is not among them."""
         places = {name: place for place, name in enumerate(class_names)}
-        unknown = sorted(set(self.labels) - set(places))
-        if unknown:
-            raise ValueError(f"Label {unknown[0]!r} is not one of the labels {', '.join(class_names)}.")
-        return np.array([places[label] for label in self.labels], "int32")
+        return np.array([places[one_of("label", label, places)] for label in self.labels], "int32")
 
 
 class Split(typing.NamedTuple):

@@ -1,20 +1,16 @@
-"""The default corpus: the docstrings of installed Python packages, about 6 MB of English.
+"""The default corpus: the docstrings of installed Python packages, about 5 MB of English sentences.
 
-Packages are read, never imported: `importlib.util.find_spec` locates their folder and `ast` finds the docstrings.
-Half of the 12 MB of docstrings (Python 3.11, NumPy 2.4, TensorFlow 2.21, Keras 3.15) consist of examples, signatures,
-types and repetitions, which are left out.
+Packages are read, never imported: `importlib.util.find_spec` locates their folder.
 """
 
-import ast
 import importlib.util
-import itertools
-import logging
 import pathlib
+import re
 import sysconfig
 import warnings
 
-from keras_bert_impl.text.corpora.docstring_prose import prose_paragraphs
 from keras_bert_impl.text.corpora.document import Document
+from keras_bert_impl.text.corpora.sentences import split_sentences
 
 STANDARD_LIBRARY = "python"
 DEFAULT_PACKAGES = (STANDARD_LIBRARY, "numpy", "tensorflow", "keras")
@@ -28,24 +24,35 @@ SKIPPED_FOLDERS = frozenset(
 )
 SKIPPED_PATHS = frozenset({"tensorflow/python/keras"})
 
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-
-logger = logging.getLogger(__name__)
+TRIPLE_QUOTED = re.compile(r'("""|\'\'\')(.*?)\1', re.DOTALL)
+FENCED = re.compile(r"```.*?```", re.DOTALL)
+DOCTEST = re.compile(r"^\s*>>>.*", re.DOTALL | re.MULTILINE)
+# What begins a line with another thought than the line before: a bullet, a number, a parameter and its type, or a
+# section such as "Returns:". Lines without a letter are underlines.
+LINE_START = re.compile(
+    r"^(?:\s*(?:[-*+•#]+|\(?\d{1,2}[.)]|:[^:\n]+:|\*{0,2}`{0,2}[\w.]+`{0,2}(?: \([^)\n]*\))?:)(?=\s)"
+    r"|\s*\*{0,2}[\w.]+(?:, \*{0,2}[\w.]+)* :\s.*$|[^A-Za-z\n]*$)",
+    re.MULTILINE,
+)
+MARKUP = re.compile(r":[\w:+-]+:(?=`)|`~?|(?<!\w)\*+(?=\w)|(?<=\w)\*+(?!\w)")
+# Words and a mark at the end, with nothing that code, tables and directives are made of; the function word tells a
+# sentence from a list of names.
+SENTENCE = re.compile(
+    r"""(?=.*\b(?i:the|an?|is|are|be|of|to|in|for|if|that|this|with|from|on|by|or|and|as|not|it)\b)"""
+    r"""(?!.*(?:\w\([^)]|__|--|\.\.|::))[A-Za-z][\w ,;:'"()/.-]*[\w)]["')]?[.!?]["')]?"""
+)
 
 
 class PythonDocsCorpus:
     """Docstrings of packages as documents: one module is one document, its dotted name the document's name.
 
-    A sentence that occurs several times in the corpus is kept only where it occurs first, in the order of packages and
-    paths, so that no sentence is in both a training and a test document. Leaving out repeated paragraphs would not be
-    enough: 5 % of the test sentences of eight or more words would then also be in a training document.
-    Every iteration reads the files again and yields the same documents in the same order on the same installation.
+    Of a docstring, whole sentences of plain words are kept. A sentence that occurs several times in the corpus is kept
+    only where it occurs first, in the order of packages and paths, so that no sentence is in both a training and a test
+    document. Every iteration reads the files again and yields the same documents in the same order on the same
+    installation.
 
     Args:
         packages: top-level package names, each the `source` of its documents; "python" is the standard library.
-
-    Attributes:
-        duplicate_sentences: number of repeated sentences that the last iteration left out.
 
     Raises: ValueError if none of the packages is installed; a package that is missing is named in a warning.
     """
@@ -61,33 +68,22 @@ class PythonDocsCorpus:
         if missing:
             warnings.warn(f"Packages that are not installed are skipped: {', '.join(missing)}.", stacklevel=2)
         self.roots = {package: root for package, root in roots.items() if root is not None}
-        self.duplicate_sentences = 0
 
     def pieces(self, piece_bytes):
         """[self], one piece: whether a sentence occurs for the first time depends on all packages."""
         return [self]
 
     def __iter__(self):
-        self.duplicate_sentences = 0
         seen = set()
         for package, root in self.roots.items():
             for path in module_files(root):
-                sentences = self._new_sentences(path, seen)
+                sentences = []
+                for sentence in sentences_of(path.read_text(encoding="utf-8", errors="replace")):
+                    if (key := sentence.lower()) not in seen:
+                        seen.add(key)
+                        sentences.append(sentence)
                 if sentences:
                     yield Document(_module_name(package, root, path), package, sentences)
-        logger.info("Python docstrings: %d repeated sentences were left out.", self.duplicate_sentences)
-
-    def _new_sentences(self, path, seen):
-        found = []
-        for docstring in docstrings(path.read_bytes()):
-            for sentence in itertools.chain.from_iterable(prose_paragraphs(docstring)):
-                key = sentence.lower()
-                if key in seen:
-                    self.duplicate_sentences += 1
-                else:
-                    seen.add(key)
-                    found.append(sentence)
-        return found
 
 
 def module_files(root):
@@ -100,29 +96,16 @@ def module_files(root):
             yield path
 
 
-def docstrings(source):
-    """Docstrings of a module and of its classes and functions, in the order they are written.
+def sentences_of(source):
+    """The English sentences in the strings of a Python file with three quotation marks, in order.
 
-    Args:
-        source: bytes of a Python file. A file with Python 2 syntax or a broken encoding, such as some templates in
-            the standard library, gives no docstrings.
+    Whatever is not a whole sentence of plain words is left out: examples, signatures, tables, headings, types.
     """
-    if b'"""' not in source and b"'''" not in source:
-        return  # parsing takes most of the time, and one-line docstrings in single quotes are rarely prose
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes and the like in other people's source
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return
-    unread = [tree]
-    while unread:
-        node = unread.pop()
-        if isinstance(node, DOCUMENTED) and (docstring := ast.get_docstring(node)):
-            yield docstring
-        # Only statements can hold definitions; walking expressions too takes six times as long.
-        blocks = (getattr(node, block, ()) for block in ("body", "handlers", "orelse", "finalbody"))
-        unread += reversed([statement for block in blocks for statement in block])
+    for _, text in TRIPLE_QUOTED.findall(source):
+        for block in re.split(r"\n\s*\n", FENCED.sub("\n\n", text)):
+            for part in LINE_START.split(DOCTEST.sub("", block)):
+                found = split_sentences(MARKUP.sub("", part))
+                yield from (sentence for sentence in found if SENTENCE.fullmatch(sentence))
 
 
 def _package_root(package):

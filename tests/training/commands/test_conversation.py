@@ -11,7 +11,7 @@ from conftest import revealing_config
 import keras_bert_impl as kbi
 from keras_bert_impl import console
 from keras_bert_training.commands import ask, fill_mask
-from keras_bert_training.commands.conversation import converse
+from keras_bert_training.commands.ask import converse
 from keras_bert_training.options.ask import AskConfig
 from keras_bert_training.options.fill_mask import FillMaskConfig
 

@@ -6,7 +6,7 @@ keras-bert fill-mask
 """
 
 from keras_bert_impl.console import say
-from keras_bert_training.commands.conversation import converse
+from keras_bert_training.commands.ask import converse, fill
 from keras_bert_training.commands.export import choose_task, model_for
 from keras_bert_training.commands.packaged_model import with_model
 from keras_bert_training.options.fill_mask import FillMaskConfig as FillMaskConfig
@@ -19,9 +19,8 @@ def run(config):
     task = choose_task(config.model, "fill_mask")  # a new head would guess at random
     model = model_for(task, config.model)
     if config.text is None:
-        mask = model.tokenizer.mask_texts[0]
-        wanted = f"a sentence with {mask}"
-        return converse(wanted, lambda line: guesses_in_one_line(model.fill_mask(line, config.top_k, config.together)))
+        wanted = f"a sentence with {model.tokenizer.mask_texts[0]}"
+        return converse(wanted, lambda line: fill(model, line, config.top_k, config.together))
     texts = [config.text] if isinstance(config.text, str) else config.text
     return [fill_and_print(model, text, config.top_k, config.together) for text in texts]
 
@@ -31,17 +30,9 @@ def fill_and_print(model, text, top_k, together=False):
     returns these."""
     guesses = model.fill_mask(text, top_k, together)
     say(f"  {text}")
-    if together:
-        for filled in guesses:
-            say(f"    {filled.probability:6.1%}  {filled.text}")
-        return guesses
-    for words in guesses:
-        say(f"    {guesses_in_one_line([words])}")
+    for found in guesses:
+        if together:
+            say(f"    {found.probability:6.1%}  {found.text}")
+        else:
+            say("    " + "   ".join(f"{word.token} {word.probability:.1%}" for word in found))
     return guesses
-
-
-def guesses_in_one_line(guesses):
-    """The guesses of `fill_mask` in one line: the words of several masks with a bar between them."""
-    if hasattr(guesses[0], "text"):  # for all masks together
-        return "   ".join(f"{filled.text} {filled.probability:.1%}" for filled in guesses)
-    return "  |  ".join("   ".join(f"{word.token} {word.probability:.1%}" for word in words) for words in guesses)

@@ -1,6 +1,7 @@
 """Questions with contexts of any length, as rows that each show a window of the context (Devlin et al. 2019, sections
 4.2 and 4.3)."""
 
+import re
 import typing
 
 import keras
@@ -240,12 +241,14 @@ def _checked_answer(row, answer, context):
     if answer is None or (isinstance(answer, str | list | tuple) and not answer):
         return []
     if isinstance(answer, str):
-        if context.count(answer) != 1:
+        # Also places that overlap, which str.count passes over.
+        places = [found.start() for found in re.finditer(f"(?={re.escape(answer)})", context)]
+        if len(places) != 1:
             raise ValueError(
-                f"answers[{row}] is {answer[:60]!r}, which the context has {context.count(answer)} times: give the "
-                "position of its first character, too, as (text, position)."
+                f"answers[{row}] is {answer[:60]!r}, which the context has {len(places)} times: give the position of "
+                "its first character, too, as (text, position)."
             )
-        answer = answer, context.index(answer)
+        answer = answer, *places
     text, start = answer[0], int(answer[1])  # which pandas makes a float where one of a column is missing
     found = context[start : start + len(text)]
     if start < 0 or found != text:

@@ -93,6 +93,11 @@ def test_every_form_of_an_answer_means_the_same():
     assert [question.answers for question in found] == [[(text, start)]] * 3 + [[(text, start), ("ran", 43)]] + [[]] * 6
 
 
+def test_an_answer_without_its_position_has_no_second_place_that_overlaps_the_first():
+    with pytest.raises(ValueError, match="which the context has 2 times"):
+        questions_of(["q"], ["a banana"], ["ana"])
+
+
 @pytest.mark.parametrize(
     "answers, message",
     [

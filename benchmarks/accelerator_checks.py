@@ -48,7 +48,7 @@ def dropout():
 
 def packed_rows(length=128, **changes):
     """AttentionInputs of packed rows in bfloat16."""
-    from keras_bert_impl.kernels.attention.trial import random_inputs
+    from keras_bert_impl.kernels.attention.device_check import random_inputs
 
     return random_inputs(4, length, 12, 64, "sequences", "bfloat16")[0]._replace(**changes)
 

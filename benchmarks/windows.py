@@ -29,7 +29,7 @@ LOOKS = (("tab:blue", "o"), ("tab:orange", "s"), ("tab:gray", "^"), ("tab:green"
 def inputs_of(length, form, dtype):
     """(AttentionInputs of packed rows, function of them that computes the mixed values)."""
     from keras_bert_impl.kernels import attention
-    from keras_bert_impl.kernels.attention.trial import random_inputs
+    from keras_bert_impl.kernels.attention.device_check import random_inputs
 
     inputs, _ = random_inputs(1, length, HEADS, HEAD_WIDTH, "sequences", dtype)
     inputs = inputs._replace(window=None if form == "whole row" else WINDOW)

@@ -78,19 +78,12 @@ def computed_from_logits(model, loss, metrics, weighted_metrics):
 
     Raises: ValueError for what would count something else than the model's labels and logits, in silence.
     """
-    loss = of_each(functools.partial(loss_of, model), loss)
+    loss = keras.tree.map_structure(functools.partial(loss_of, model), loss)
     if model.label_kind == "masked":  # rows are filled up with predictions of weight 0, which only these leave out
         given = [metric for metric in keras.tree.flatten([metrics, weighted_metrics]) if metric is not None]
         metrics, weighted_metrics = None, given or None
     change = functools.partial(metric_of, model, loss)
-    return loss, of_each(change, metrics), of_each(change, weighted_metrics)
-
-
-def of_each(change, given):
-    """`change` of what was given to `compile`, or of each entry of lists and dicts of it."""
-    if isinstance(given, dict):
-        return {name: of_each(change, one) for name, one in given.items()}
-    return [of_each(change, one) for one in given] if isinstance(given, list | tuple) else change(given)
+    return loss, *(keras.tree.map_structure(change, given) for given in (metrics, weighted_metrics))
 
 
 def loss_of(model, loss):

@@ -114,7 +114,7 @@ class QuestionAnswerer(TaskModel):
             if not all(question.answers for question in rows.source.questions):
                 self.null_threshold = 0.0
 
-    def judged(self, batches):
+    def joined_windows(self, batches):
         """The windows of questions with answers in words, and how many questions are answered right."""
         rows = batches.rows
         questions, outputs = rows.source.questions, predict_rows(self, batches)  # (length, 2) for each window

@@ -160,8 +160,8 @@ class TaskModel(EpochLossModel):
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, **arguments):
         """`keras.Model.evaluate`, with texts or ids for `x`."""
         x, y, sample_weight = fit_inputs.evaluation(self, x, y, sample_weight, batch_size, steps)
-        if fit_inputs.is_judged_as_a_whole(x) and (judged := self.judged(x)) is not None:
-            outputs, labels, weights, figures = judged
+        if fit_inputs.has_windows(x) and (joined := self.joined_windows(x)) is not None:
+            outputs, labels, weights, figures = joined
             verbose = 0 if arguments.pop("_use_cached_eval_dataset", False) else verbose  # `fit` prints of validation
             return evaluate_outputs(self, outputs, labels, weights, x.batch_size, verbose, figures, **arguments)
         return super().evaluate(
@@ -187,7 +187,8 @@ class TaskModel(EpochLossModel):
         The length is `pad_to`, or that of the longest text rounded up to a multiple of 32.
         """
         preprocessor = self.make_preprocessor()
-        rows = preprocessor.told(fit_inputs.rows_of(self, preprocessor, in_memory(texts)))
+        rows = fit_inputs.rows_of(self, preprocessor, in_memory(texts))
+        preprocessor.report_cut(rows)
         return preprocessor.packed(rows, pad_to)[0]
 
     def label_rule(self, sizes):
@@ -241,9 +242,10 @@ class TaskModel(EpochLossModel):
         """The outputs of texts, from those of their rows."""
         return outputs if rows.windows is None else means_of_texts(outputs, rows.windows)
 
-    def judged(self, batches):
-        """Of SortedBatches whose rows are not what is judged, but what it is made of: (outputs, labels, sample weights
-        or None, further figures by name). Here texts, by the mean outputs of their windows. None if rows are judged."""
+    def joined_windows(self, batches):
+        """(outputs, labels, sample weights or None, further figures by name) of the texts or questions whose windows
+        are the rows of SortedBatches; None if the rows are no windows. The outputs of a text are the mean over its
+        windows."""
         rows = batches.rows
         if rows.windows is None:
             return None

@@ -63,7 +63,8 @@ def training(model, given, batch_size, validation_batch_size, steps, validation_
         ((x, y, weights), validation), split = split_rows((x, y, weights), split), 0.0
     is_ours = is_natural or isinstance(x, (BatchSource, LengthBatches))
     if is_natural:
-        rows = preprocessor.told(rows_of(model, preprocessor, x, y, weights))
+        rows = rows_of(model, preprocessor, x, y, weights)
+        preprocessor.report_cut(rows)
         model.note_rows(rows)
         if class_weight is not None:  # Keras takes them only of rows without weights of their own
             rows.weights, class_weight = with_class_weights(class_weight, rows), None
@@ -86,19 +87,20 @@ def evaluation(model, x, y, weights, batch_size, steps):
     preprocessor = model.make_preprocessor()
     x, y, weights = _received(model, preprocessor, x, y, weights)
     _refuse_beside_batches(x, y, weights)
-    return _judged(model, preprocessor, x, y, weights, batch_size, steps)
+    return _to_evaluate(model, preprocessor, x, y, weights, batch_size, steps)
 
 
-def _judged(model, preprocessor, x, y, weights, batch_size, steps):
+def _to_evaluate(model, preprocessor, x, y, weights, batch_size, steps):
     found = (x, y, weights) if preprocessor.takes(x) else _texts_in(model, preprocessor, x, steps, with_labels=True)
     if found is not None:
         if x is found[0]:
             _refuse_steps(steps)
-        rows = preprocessor.told(rows_of(model, preprocessor, *found))
-        return preprocessor.to_judge(rows, batch_size or 32, model.data_seed(is_drawn=False), length_multiple(model))
+        rows = rows_of(model, preprocessor, *found)
+        preprocessor.report_cut(rows)
+        return preprocessor.to_evaluate(rows, batch_size or 32, model.data_seed(is_drawn=False), length_multiple(model))
     x = inputs(model, preprocessor, x, steps, with_labels=True)
-    if is_judged_as_a_whole(x):
-        return x, y, weights  # made by `to_judge`, for the validation of `fit`: its rows are not what has labels
+    if has_windows(x):
+        return x, y, weights  # made by `to_evaluate`, for the validation of `fit`: its rows are not what has labels
     return x, *model.checked_beside(x, y, weights)
 
 
@@ -115,7 +117,8 @@ def prediction(model, x, batch_size, steps):
         (x, *_), steps = found, None
     if not preprocessor.takes(x) or _has_outputs_of_tokens(model):
         return inputs(model, preprocessor, x, steps), None
-    rows = preprocessor.told(rows_of(model, preprocessor, x))
+    rows = rows_of(model, preprocessor, x)
+    preprocessor.report_cut(rows)
     # Every new shape would be compiled: few different ones are faster.
     return sorted_batches(model, rows, batch_size, ROW_MULTIPLE if model.jit_compile else 1), rows
 
@@ -173,7 +176,7 @@ def _batches_of(model, preprocessor, source, steps, with_labels, is_training):
             raise ValueError(WITHOUT_LABELS)
         num_cut = rows.num_cut
         if hasattr(rows.source, "questions"):  # of which TextBatches does not tell
-            preprocessor.told(rows)
+            preprocessor.report_cut(rows)
             num_cut = 0
         return keras.utils.pack_x_y_sample_weight(*converted), (num_cut, len(rows.first))
 
@@ -211,7 +214,7 @@ def _windows_of_source(model, preprocessor, source, class_weight):
 
 
 def _refuse_steps(steps):
-    """Raises ValueError: lists are judged sorted by length, so that the first batches would be the shortest texts."""
+    """Raises ValueError: lists are evaluated by length, so that the first batches would be the shortest texts."""
     if steps is not None:
         raise ValueError(f"steps={steps} is for datasets: of a list of texts, pass only those that you want.")
 
@@ -266,10 +269,10 @@ def _validation(model, preprocessor, data, batch_size, steps):
     if is_texts(data):
         raise ValueError(WITHOUT_LABELS)
     if isinstance(data, (list, tuple)):
-        return _judged(model, preprocessor, *(*data, None, None)[:3], batch_size, steps)
+        return _to_evaluate(model, preprocessor, *(*data, None, None)[:3], batch_size, steps)
     if not isinstance(data, BatchSource) and not _is_for_keras(data):
         raise ValueError(f"validation_data is a {type(data).__name__}: pass (texts, labels), or a dataset of these.")
-    return _judged(model, preprocessor, data, None, None, batch_size, steps)
+    return _to_evaluate(model, preprocessor, data, None, None, batch_size, steps)
 
 
 def _is_for_keras(data):
@@ -286,6 +289,6 @@ def _refuse_beside_batches(x, *others):
         raise ValueError("A dataset yields batches of (texts, labels): leave y, sample_weight and batch_size out.")
 
 
-def is_judged_as_a_whole(x):
-    """Whether rows are windows, of texts or of questions, which the model's `judged` joins."""
+def has_windows(x):
+    """Whether rows are windows, of texts or of questions, which the model's `joined_windows` joins."""
     return isinstance(x, SortedBatches) and (x.rows.windows is not None or x.rows.source is not None)

@@ -98,7 +98,7 @@ class MaskedLMPreprocessor(TextPreprocessor):
     def to_train(self, rows, batch_size, shuffle, seed, multiple):
         return MaskedTexts(self.tokenizer, rows, batch_size, self.sequence_length, shuffle, seed)
 
-    def to_judge(self, rows, batch_size, seed, multiple):
+    def to_evaluate(self, rows, batch_size, seed, multiple):
         return self.packed(rows, seed=seed)
 
     def packed(self, rows, pad_to=None, seed=None):

@@ -203,10 +203,9 @@ class Preprocessor:
             return RowSizes(np.ones(len(rows.windows), "int32"), 1)
         return sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)
 
-    def told(self, rows):
-        """The same Rows; a warning says how many texts were cut."""
+    def report_cut(self, rows):
+        """Warns of the texts of Rows that were cut."""
         warn_of_cut(rows.num_cut, len(rows.first), self.sequence_length)
-        return rows
 
     def packed(self, rows, pad_to=None, seed=0):
         """(inputs, labels, weights) of Rows, each as long as `pad_to`, or as the longest rounded up to a multiple of
@@ -219,7 +218,7 @@ class Preprocessor:
         batches.is_seed_drawn = True
         return batches
 
-    def to_judge(self, rows, batch_size, seed, multiple):
+    def to_evaluate(self, rows, batch_size, seed, multiple):
         """(x, y, sample_weight) of Rows, as `keras.Model.evaluate` takes them."""
         # The same batches each time, so that a figure of the same weights is the same to the last bit.
         return SortedBatches(self.tokenizer, rows, batch_size, self.sequence_length, multiple=multiple), None, None

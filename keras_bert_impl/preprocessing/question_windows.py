@@ -89,11 +89,11 @@ class QuestionPreprocessor(Preprocessor):
             rows.weights = checked_weights(sample_weight, np.zeros(len(questions)))[np.array(rows.source.question)]
         return rows
 
-    def told(self, rows):
+    def report_cut(self, rows):
         if rows.source is None:
-            return super().told(rows)
-        warn_of_cut_questions(rows.source, len(rows.source.questions))
-        return rows
+            super().report_cut(rows)
+        else:
+            warn_of_cut_questions(rows.source, len(rows.source.questions))
 
     def _in_memory(self, x, y, sample_weight):
         rows = self.windows(x, y, sample_weight)

@@ -18,9 +18,9 @@ on a CPU, and in bfloat16, on a processor without instructions for it, its error
 on a CPU: with 128 to 1,024 tokens it takes 1.1 to 1.9 times as long forward, and 1.1 to 1.65 times with gradients.
 
 The kernels on a TPU, and on a GPU torch's flex attention and its function with dropout, are compared with the plain
-form on that very device before they are first used, see `trial.py`. What Keras itself computes without dropout is not:
-cuDNN's attention in JAX, and torch's. JAX reaches cuDNN's dropout only by functions that are private to it, hence the
-plain form there.
+form on that very device before they are first used, see `device_check.py`. What Keras itself computes without dropout
+is not: cuDNN's attention in JAX, and torch's. JAX reaches cuDNN's dropout only by functions that are private to it,
+hence the plain form there.
 """
 
 import functools

@@ -10,9 +10,9 @@ import keras
 from jax.sharding import PartitionSpec
 
 from keras_bert_impl.kernels.attention import tpu, tpu_long, windows
+from keras_bert_impl.kernels.attention.device_check import cannot_compute, is_near, random_inputs
 from keras_bert_impl.kernels.attention.placement import placement
 from keras_bert_impl.kernels.attention.plain import AttentionInputs, by_heads, by_ops, joined, masking_of
-from keras_bert_impl.kernels.attention.trial import cannot_compute, is_near, random_inputs
 
 LONGEST_TRIED = 2048  # tokens of a row with which a kernel is compared with the plain form
 

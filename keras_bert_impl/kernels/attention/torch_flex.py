@@ -17,8 +17,8 @@ import torch
 from torch.nn.attention import flex_attention
 
 from keras_bert_impl.kernels.attention import windows
+from keras_bert_impl.kernels.attention.device_check import cannot_compute, differing, random_inputs
 from keras_bert_impl.kernels.attention.plain import by_heads, joined
-from keras_bert_impl.kernels.attention.trial import cannot_compute, differing, random_inputs
 
 SHORT = 1024  # whole rows up to this length are left to the fused form
 

@@ -13,8 +13,8 @@ import warnings
 import torch
 
 from keras_bert_impl.kernels.attention import torch_flex, windows
+from keras_bert_impl.kernels.attention.device_check import cannot_compute, differing, random_inputs
 from keras_bert_impl.kernels.attention.plain import added, by_heads, by_ops, joined
-from keras_bert_impl.kernels.attention.trial import cannot_compute, differing, random_inputs
 
 # Scores that `by_parts` computes at a time, in numbers: 2 MB, which a core's cache holds.
 SCORES = 1 << 20

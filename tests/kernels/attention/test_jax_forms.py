@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from keras_bert_impl import BertConfig, BertEncoder
 from keras_bert_impl.kernels import attention
-from keras_bert_impl.kernels.attention import jax_forms, plain, tpu, trial
+from keras_bert_impl.kernels.attention import device_check, jax_forms, plain, tpu
 
 pytestmark = on("jax")
 
@@ -26,7 +26,7 @@ INTERPRETED = attention.Placement("tpu", is_here=False, interpret=True)
 
 
 def inputs(batch=2, length=8, num_heads=2, head_width=64, masking="keys", dtype="float32", **changes):
-    return trial.random_inputs(batch, length, num_heads, head_width, masking, dtype)[0]._replace(**changes)
+    return device_check.random_inputs(batch, length, num_heads, head_width, masking, dtype)[0]._replace(**changes)
 
 
 def forgets_the_mask(sizes, arrays, ids, *others):
@@ -158,7 +158,7 @@ def test_a_gpu_gets_a_mask_that_cudnn_takes(monkeypatch):
 OVER_A_MESH = """
 import jax, jax.numpy as jnp, keras, numpy as np
 from keras_bert_impl.kernels import attention
-from keras_bert_impl.kernels.attention import jax_forms, plain, tpu_long, trial
+from keras_bert_impl.kernels.attention import jax_forms, plain, tpu_long, device_check
 
 if is_long:
     tpu_long.is_for, tpu_long.BLOCK = lambda length: True, 128
@@ -168,7 +168,7 @@ class Seed:
         return jnp.array([1, 2], "uint32")
 
 def made(rows):
-    found, _ = trial.random_inputs(rows, 200 if is_long else 8, 4, 64, "sequences", "float32")
+    found, _ = device_check.random_inputs(rows, 200 if is_long else 8, 4, 64, "sequences", "float32")
     return found if is_long else found._replace(dropout_rate=0.25, seed=Seed())
 
 def results(inputs, place):

@@ -13,7 +13,7 @@ if keras.backend.backend() != "torch":
 import torch
 from torch.nn.attention import flex_attention
 
-from keras_bert_impl.kernels.attention import plain, torch_flex, torch_form, trial, windows
+from keras_bert_impl.kernels.attention import device_check, plain, torch_flex, torch_form, windows
 
 pytestmark = [on("torch"), pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")]
 
@@ -30,7 +30,7 @@ SIZES = [(1, 3), (129, 1), (129, None), (300, 64), (300, 127), (300, 128)]
 @pytest.mark.parametrize("masking", full_but(["none", "keys", "sequences"], "keys", "sequences"))
 @pytest.mark.parametrize(("length", "window"), full_but(SIZES, (129, None), (300, 127)))
 def test_values_are_those_of_the_plain_form(masking, length, window):
-    inputs, _ = trial.random_inputs(2, length, 3, 8, masking, "float32")
+    inputs, _ = device_check.random_inputs(2, length, 3, 8, masking, "float32")
     inputs = inputs._replace(window=window)
     np.testing.assert_allclose(torch_flex.by_flex(inputs), plain.by_ops(inputs), atol=2e-6)
 
@@ -67,7 +67,7 @@ def test_layers_make_the_blocks_of_their_common_mask_once(monkeypatch):
     made = []
     create = torch_flex._block_mask
     monkeypatch.setattr(torch_flex, "_block_mask", lambda inputs: made.append(inputs.window) or create(inputs))
-    inputs, _ = trial.random_inputs(2, 40, 2, 8, "sequences", "float32")
+    inputs, _ = device_check.random_inputs(2, 40, 2, 8, "sequences", "float32")
     for window in (3, None, 3):
         torch_flex.by_flex(inputs._replace(window=window))
     assert made == [3, None]
@@ -76,7 +76,7 @@ def test_layers_make_the_blocks_of_their_common_mask_once(monkeypatch):
 
 
 def test_a_mask_that_was_changed_in_place_or_has_other_sequences_gets_other_blocks():
-    inputs, _ = trial.random_inputs(2, 40, 2, 8, "sequences", "float32")
+    inputs, _ = device_check.random_inputs(2, 40, 2, 8, "sequences", "float32")
     torch_flex.by_flex(inputs)
     others = inputs._replace(sequence_ids=inputs.sequence_ids + 1)  # other numbers of the same sequences
     np.testing.assert_allclose(torch_flex.by_flex(others), torch_flex.by_flex(inputs), atol=1e-6)
@@ -90,7 +90,7 @@ def test_its_trial_computes_gradients_while_a_user_predicts_in_inference_mode():
     torch_flex._what_is_wrong.cache_clear()
     with torch.inference_mode():
         assert torch_flex._what_is_wrong(2, 8, torch.float32, torch.device("cpu"), 3) is None
-        inputs, _ = trial.random_inputs(2, 40, 2, 8, "keys", "float32")
+        inputs, _ = device_check.random_inputs(2, 40, 2, 8, "keys", "float32")
         assert torch_flex.by_flex(inputs).shape == (2, 40, 16)
 
 
@@ -104,7 +104,7 @@ def test_other_masks_and_further_lengths_are_not_compiled_again(monkeypatch):
     torch._dynamo.reset()
     counts = []
     for batch, length in ((2, 150), (2, 150), (3, 260), (2, 400), (4, 300)):
-        inputs, _ = trial.random_inputs(batch, length, 2, 8, "sequences", "float32")
+        inputs, _ = device_check.random_inputs(batch, length, 2, 8, "sequences", "float32")
         torch_flex.by_flex(inputs._replace(window=20))
         counts.append(counters["frames"]["ok"])
     assert counts[1] == counts[0] and counts[2] == counts[3] == counts[4]

@@ -13,8 +13,8 @@ if keras.backend.backend() != "torch":
 import torch
 
 from keras_bert_impl.kernels import attention
-from keras_bert_impl.kernels.attention import attend, plain, torch_form, trial
-from keras_bert_impl.kernels.attention.trial import value_and_gradient
+from keras_bert_impl.kernels.attention import attend, device_check, plain, torch_form
+from keras_bert_impl.kernels.attention.device_check import value_and_gradient
 
 pytestmark = on("torch")
 
@@ -65,7 +65,7 @@ def test_a_form_that_the_device_cannot_compute_is_said():
 @pytest.mark.parametrize("form", [torch_form.by_sdpa, plain.by_keras])
 def test_gradients_are_those_of_the_plain_form_where_queries_see_no_key(form, bias, masking):
     """The second row is padding alone; of packed rows, the first one ends in padding."""
-    inputs, outer = trial.random_inputs(2, 40, 3, 8, masking, "float32")
+    inputs, outer = device_check.random_inputs(2, 40, 3, 8, masking, "float32")
     inputs.mask[1] = False
     inputs = inputs._replace(bias=None if bias is None else bias * torch.randn(1, 3, 40, 40))
     computed = zip(*(value_and_gradient(one, inputs, outer) for one in (form, plain.by_ops)), strict=True)
@@ -96,7 +96,7 @@ def test_a_gpu_on_which_it_is_wrong_keeps_the_plain_form_with_a_warning(monkeypa
 
 def test_attention_on_a_cpu_draws_what_it_always_drew():
     """The plain form with the dropout of `kernels.dropout`: runs are resumed and repeated by it."""
-    inputs, _ = trial.random_inputs(2, 5, 2, 4, "keys", "float32")
+    inputs, _ = device_check.random_inputs(2, 5, 2, 4, "keys", "float32")
     inputs = inputs._replace(dropout_rate=0.5, seed=keras.random.SeedGenerator())
     results = []
     for form in (attention.attend, plain.by_ops):
@@ -110,14 +110,14 @@ def test_attention_on_a_cpu_draws_what_it_always_drew():
 @pytest.mark.parametrize("dtype, limit", [("float32", 1e-6), ("bfloat16", 2e-2)])
 def test_parts_give_what_the_plain_form_gives(masking, scores, dtype, limit, monkeypatch):
     monkeypatch.setattr(torch_form, "SCORES", scores)
-    inputs, _ = trial.random_inputs(5, 7, 3, 4, masking or "keys", dtype)
+    inputs, _ = device_check.random_inputs(5, 7, 3, 4, masking or "keys", dtype)
     inputs = inputs if masking else inputs._replace(mask=None, sequence_ids=None)
     found, expected = torch_form.by_parts(inputs), plain.by_ops(inputs)
     np.testing.assert_allclose(found.float(), expected.float(), atol=limit)
 
 
 def test_one_mask_for_all_rows_is_taken():
-    inputs, _ = trial.random_inputs(3, 5, 2, 4, "keys", "float32")
+    inputs, _ = device_check.random_inputs(3, 5, 2, 4, "keys", "float32")
     inputs = inputs._replace(mask=inputs.mask[:1])
     np.testing.assert_allclose(torch_form.by_parts(inputs), plain.by_ops(inputs), atol=1e-6)
 
@@ -126,7 +126,7 @@ def test_parts_are_used_in_bfloat16_where_no_gradient_is_kept(monkeypatch):
     used = []
     monkeypatch.setattr(torch_form, "by_parts", lambda inputs: used.append(inputs.query.dtype))
     for dtype in ("bfloat16", "float32"):
-        inputs, _ = trial.random_inputs(2, 5, 2, 4, "keys", dtype)
+        inputs, _ = device_check.random_inputs(2, 5, 2, 4, "keys", dtype)
         attend(inputs)
         with torch.no_grad():
             attend(inputs)

@@ -14,7 +14,7 @@ if keras.backend.backend() != "jax":
 import jax
 import jax.numpy as jnp
 
-from keras_bert_impl.kernels.attention import jax_forms, plain, tpu, trial
+from keras_bert_impl.kernels.attention import device_check, jax_forms, plain, tpu
 
 pytestmark = on("jax")
 
@@ -60,7 +60,7 @@ def test_a_long_row_is_computed_in_blocks_of_queries(window, is_fused, monkeypat
 
 @pytest.mark.parametrize("masking", full_but(["keys", "sequences"], "sequences"))
 def test_a_row_of_padding_alone_is_computed_as_in_the_plain_form(masking):
-    inputs, outer = trial.random_inputs(2, 5, 2, 64, masking, "float32")
+    inputs, outer = device_check.random_inputs(2, 5, 2, 64, masking, "float32")
     inputs = inputs._replace(mask=jnp.zeros_like(inputs.mask))
     ids, seeds = jax_forms.numbers_of_sequences(inputs), jnp.zeros((2, 2), "int32")
 

@@ -11,7 +11,7 @@ if keras.backend.backend() != "jax":
 
 
 from keras_bert_impl.kernels import attention
-from keras_bert_impl.kernels.attention import jax_forms, tpu, tpu_long, trial
+from keras_bert_impl.kernels.attention import device_check, jax_forms, tpu, tpu_long
 
 pytestmark = on("jax")
 
@@ -46,7 +46,7 @@ def test_it_computes_what_the_plain_form_does(masking, window, length, short_blo
 def test_rows_that_the_kernel_of_tpu_py_does_not_take_are_long(length, is_long):
     assert tpu_long.is_for(length) is is_long
     assert jax_forms.kernel_for(length) is (tpu_long.attend if is_long else tpu.attend)
-    long, _ = trial.random_inputs(1, length, 2, 64, "sequences", "bfloat16")
+    long, _ = device_check.random_inputs(1, length, 2, 64, "sequences", "bfloat16")
     with attention.placed(INTERPRETED):
         assert jax_forms.form_for(long._replace(window=64)).func is jax_forms.by_kernel
 

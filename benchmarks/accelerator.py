@@ -68,17 +68,14 @@ def checks(options):
 
 def model_of(options, dropout, together, **shape):
     """Our model of a size with this dropout, compiled to execute so many steps together."""
-    import keras
-
     import pretraining_step
     from keras_bert_impl import BertConfig
     from keras_bert_impl.optimization import BertAdamW
 
     shape = {"vocabulary_size": 30522, "hidden_dropout_rate": dropout, "attention_dropout_rate": dropout, **shape}
     config = BertConfig.from_name(options["size"], **shape)
-    is_compiled = keras.backend.backend() != "torch"
-    model = pretraining_step.our_model(config, options["precision"], is_compiled)
-    model.compile(optimizer=BertAdamW(1e-4), jit_compile=is_compiled, steps_per_execution=together)
+    model = pretraining_step.our_model(config, options["precision"], True)
+    model.compile(optimizer=BertAdamW(1e-4), jit_compile=True, steps_per_execution=together)
     return model
 
 

@@ -129,7 +129,7 @@ def case():
     from keras_bert_impl.callbacks.flops import training_flops
     from keras_bert_impl.encoders import skeleton
 
-    # JAX always compiles; on torch "compiled" is torch.compile, which fails in Keras' trainer.
+    # JAX always compiles; on torch "compiled" is torch.compile, which fails in Keras' trainer and is ours alone.
     ways = [("tensorflow", False), ("tensorflow", True), ("jax", True), ("torch", False)]
     settings = [
         Setting(side, backend, precision, compiled)
@@ -137,6 +137,7 @@ def case():
         for precision in ("float32", "mixed_bfloat16")
         for side in (OURS, "KerasHub")
     ]
+    settings += [Setting(OURS, "torch", precision, True) for precision in ("float32", "mixed_bfloat16")]
     settings += [
         Setting("transformers", "torch", precision, compiled)
         for precision, compiled in (("float32", False), ("bfloat16", False), ("bfloat16", True))

@@ -247,6 +247,8 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
     Raises: ValueError for moments of another type.
     """
 
+    settings = together = None  # on torch, the last `adamw.Together` and what it was made with
+
     def __init__(
         self,
         learning_rate=5e-5,
@@ -294,8 +296,11 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
         if not adamw.updates_together():
             super()._backend_update_step(gradients, variables, learning_rate)
             return
-        pairs, step = zip(gradients, variables, strict=True), self._step()
-        adamw.apply([self._update(*pair, learning_rate, step) for pair in pairs], self.assign)
+        settings = self.weight_decay, self.beta_1, self.beta_2, self.epsilon
+        if settings != self.settings or not self.together.holds(variables):
+            self.settings = settings
+            self.together = adamw.Together([self._update(None, variable, None, None) for variable in variables])
+        self.together.apply(gradients, self._step(), learning_rate, self.iterations, self.assign)
 
     def update_step(self, gradient, variable, learning_rate):
         adamw.apply([self._update(gradient, variable, learning_rate, self._step())], self.assign)
@@ -310,7 +315,7 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
             variable,
             self.first_moments[index],
             self.second_moments[index],
-            ops.cast(gradient, variable.dtype),
+            gradient if gradient is None else ops.cast(gradient, variable.dtype),
             step,
             learning_rate=learning_rate,
             rate=self.layer_rates[index],

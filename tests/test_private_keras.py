@@ -39,7 +39,7 @@ USED = (
     (lambda: keras.layers.Dropout(0.1), "seed_generator"),
     (lambda: keras.random.SeedGenerator(), "_initial_seed"),
     (lambda: keras.metrics.F1Score(), "_direction"),
-    (lambda: keras.Model, "_symbolic_build"),
+    (lambda: keras.Model, "_symbolic_build _resolve_auto_jit_compile"),
     (lambda: keras.Model(*[keras.Input((2,))] * 2), "_run_through_graph"),
 )
 # Names of one backend of Keras, whose module cannot be imported on the other backends.

@@ -29,6 +29,7 @@ from keras_bert_impl.distribution.replicas import (
     can_compile,
     check_batch_size,
     check_can_compile,
+    compiles_each_shape,
     compiles_steps,
     equal_share,
     gathered_from_replicas,
@@ -49,7 +50,8 @@ from keras_bert_impl.distribution.split_weights import BY_COLUMNS, BY_ROWS, BY_W
 __all__ = [
     "BY_COLUMNS", "BY_ROWS", "BY_WORDS", "SHARED_TOKEN", "Distribution", "EndSignal", "Kind", "SharedClock",
     "adds_up_replicas", "assign_whole", "axes_of_state", "axes_of_weight", "batch_of_all", "can_compile",
-    "check_batch_size", "check_can_compile", "check_shared", "compiles_steps", "distributed", "divided_as_state",
+    "check_batch_size", "check_can_compile", "check_shared", "compiles_each_shape",
+    "compiles_steps", "distributed", "divided_as_state",
     "equal_share", "failing_together", "from_chief", "gathered_from_processes", "gathered_from_replicas",
     "in_scope_of_model", "is_chief", "is_shared", "kept_step", "layout_of_state", "needs_equal_shapes", "num_processes",
     "num_processors", "num_replicas", "outputs_of_batch", "part_of_batch", "replica_number", "shared", "split",

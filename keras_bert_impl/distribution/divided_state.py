@@ -38,6 +38,8 @@ def layout_of_state(shape):
 
 def divided_as_state(gradients):
     """Gradients, summed over the devices and then each divided as the state of its weight is."""
+    if keras.distribution.distribution() is None:
+        return gradients
     layouts = [layout_of_state(gradient.shape) for gradient in gradients]
     return [
         gradient if layout is None else keras.distribution.distribute_tensor(whole(gradient), layout)

@@ -144,6 +144,11 @@ def check_can_compile():
         )
 
 
+def compiles_each_shape(model):
+    """Whether each new shape of a batch is compiled; on torch, one program is for all lengths but the first."""
+    return bool(model.jit_compile) and keras.backend.backend() != "torch"
+
+
 def compiles_steps(model):
     """Whether Keras traces or compiles the steps of a model: always but on torch, where `jit_compile` says it."""
     return not model.run_eagerly and (bool(model.jit_compile) or keras.backend.backend() != "torch")

@@ -218,7 +218,7 @@ class BigBirdEncoder(FamilyEncoder):
     def answer_penalty(self, rows):
         is_separator = ops.cast(ops.equal(rows["token_ids"], self.config.sep_id), "int32")
         before = ops.cumsum(is_separator, axis=1) - is_separator  # separators before each token
-        has_question = ops.greater(ops.max(is_separator, axis=1, keepdims=True), 0)
+        has_question = ops.greater(ops.amax(is_separator, axis=1, keepdims=True), 0)
         is_question = ops.logical_and(ops.equal(before, 0), has_question)
         is_question = ops.cast(is_question, "float32") * NO_ANSWER
         # The first token stands for a question without an answer.

@@ -25,6 +25,7 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.kernels.gather import exact_product
 from keras_bert_impl.kernels.gelu import activation_function
+from keras_bert_impl.kernels.padding import padded
 from keras_bert_impl.layers import Dropout, GatherPositions, MultiHeadSelfAttention, PositionEmbedding
 from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 
@@ -175,6 +176,7 @@ class RelativeEmbeddings(ConfiguredLayer):
     def __init__(self, num_buckets, max_distance, epsilon=1e-7, initializer="glorot_uniform", **kwargs):
         super().__init__(**kwargs)
         self.num_buckets, self.max_distance = int(num_buckets), int(max_distance)
+        self.begins = tuple(self.first_distances().tolist())  # numbers: torch's compiler takes no array of NumPy
         self.initializer = keras.initializers.get(initializer)
         self.epsilon, self.norm = epsilon, None
         if epsilon is not None:
@@ -190,7 +192,8 @@ class RelativeEmbeddings(ConfiguredLayer):
         length = ops.shape(inputs)[1]
         distances = length - 1 - ops.arange(2 * length - 1, dtype="int32")
         # A bucket's number is how many others begin at this distance or before, as for MPNet.
-        is_behind = ops.greater_equal(ops.expand_dims(ops.abs(distances), -1), self.first_distances())
+        begins = ops.convert_to_tensor(self.begins, "int32")
+        is_behind = ops.greater_equal(ops.expand_dims(ops.abs(distances), -1), begins)
         buckets = ops.sum(ops.cast(is_behind, "int32"), axis=-1) * ops.sign(distances) + self.num_buckets
         buckets = ops.minimum(buckets, 2 * self.num_buckets - 1)
         one_hot = ops.one_hot(buckets, 2 * self.num_buckets, dtype=self.compute_dtype)
@@ -314,8 +317,7 @@ class AddConvolution(ConfiguredLayer):
         length, reach = ops.shape(embeddings)[1], self.size // 2
 
         def moved(array):
-            rest = [(0, 0)] * (len(array.shape) - 2)
-            return ops.pad(array, [(0, 0), (reach, reach), *rest])[:, place : place + length]
+            return padded(array, reach, reach)[:, place : place + length]
 
         if sequence_ids is None:
             return moved(embeddings)
@@ -339,7 +341,7 @@ def at_distances(products):
     keys = count - length + 1
     if not isinstance(length, int) or length == 1:
         # One column more, without which rows of one token would have no place left.
-        products, count = ops.pad(products, [(0, 0)] * (len(outer) + 1) + [(0, 1)]), count + 1
+        products, count = padded(products, 0, 1, axis=-1), count + 1
     flat = ops.reshape(products, (*outer, length * count))
     flat = flat[..., length - 1 : length - 1 + length * (count - 1)]
     return ops.reshape(flat, (*outer, length, count - 1))[..., :keys]

@@ -10,6 +10,7 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.distribution import compiles_steps, in_scope_of_model, kept_step, weights_given_back
 from keras_bert_impl.encoders import resumed_fit, trainable, trained_weights
 from keras_bert_impl.encoders.compiling import announced
+from keras_bert_impl.kernels.compiled_steps import STEPS
 from keras_bert_impl.preprocessing.labels import refuse
 
 # What is not left out in silence, since it would change what is computed: names of other libraries for our inputs, and
@@ -25,7 +26,7 @@ OTHERWISE = {
 }
 
 
-class AdaptedModel(keras.Model):
+class AdaptedModel(STEPS, keras.Model):
     """A `keras.Model` whose `fit` can be resumed, and says when it compiles; `quantize` rounds by default the weights
     alone; a checkpoint is Hugging Face's.
 

@@ -66,6 +66,7 @@ class RelativePositionBias(ConfiguredLayer):
     def __init__(self, num_heads, num_buckets=NUM_BUCKETS, max_distance=128, initializer="glorot_uniform", **kwargs):
         super().__init__(**kwargs)
         self.num_heads, self.num_buckets, self.max_distance = int(num_heads), int(num_buckets), int(max_distance)
+        self.begins = tuple(self.first_distances().tolist())  # numbers: torch's compiler takes no array of NumPy
         self.initializer = keras.initializers.get(initializer)
 
     def build(self, input_shape):
@@ -80,7 +81,8 @@ class RelativePositionBias(ConfiguredLayer):
         distances = ops.expand_dims(places, 1) - ops.expand_dims(places, 0)  # of each query (first axis) to each key
         # A bucket's number is how many others begin at this distance or before. (ONNX Runtime fails on the graph that
         # torch writes for looking it up in a table.)
-        is_behind = ops.greater_equal(ops.expand_dims(ops.abs(distances), -1), self.first_distances())
+        begins = ops.convert_to_tensor(self.begins, "int32")
+        is_behind = ops.greater_equal(ops.expand_dims(ops.abs(distances), -1), begins)
         buckets = ops.sum(ops.cast(is_behind, "int32"), axis=-1) + ops.where(distances < 0, self.num_buckets // 2, 0)
         # A product with one-hot rows, as for segments: the gradient of a gather would add every pair into a few rows.
         one_hot = ops.one_hot(buckets, self.num_buckets, dtype=self.compute_dtype)  # (length, length, buckets)

@@ -123,14 +123,18 @@ class DistanceSinusoids(ConfiguredLayer):
         super().__init__(**kwargs)
         self.max_distance = max_distance
 
+    def build(self, input_shape):
+        width = input_shape[-1]
+        # As numbers: torch's compiler takes no array of NumPy.
+        self.frequencies = tuple((1 / 10000 ** (np.arange(0, width, 2, dtype="float32") / width)).tolist())
+
     def call(self, inputs):
-        length, width = ops.shape(inputs)[1], inputs.shape[-1]
+        length = ops.shape(inputs)[1]
         distances = ops.cast(length - 1 - ops.arange(2 * length - 1, dtype="int32"), "float32")
         if self.max_distance is not None:
             distances = ops.clip(distances, -self.max_distance, self.max_distance)
-        frequencies = 1 / np.power(np.float32(10000), np.arange(0, width, 2, dtype="float32") / width)
         # In float32: bfloat16 has no numbers between 256 and 258.
-        angles = ops.expand_dims(distances, 1) * ops.convert_to_tensor(frequencies, "float32")
+        angles = ops.expand_dims(distances, 1) * ops.convert_to_tensor(self.frequencies, "float32")
         sinusoids = ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)
         return ops.cast(ops.expand_dims(sinusoids, 0), self.compute_dtype)
 

@@ -7,6 +7,7 @@ that uses it.
 """
 
 import collections
+import operator
 import typing
 
 import keras
@@ -66,7 +67,7 @@ def missing(beta, step, dtype):
 
 
 def updates_together():
-    """Whether the backend's kernel updates many weights by one call."""
+    """Whether the backend's kernel updates many weights by one call, see `Together`."""
     return keras.backend.backend() == "torch"
 
 
@@ -74,6 +75,45 @@ def apply(updates, assign):
     """Applies the Updates of a step; `assign` is the optimizer's function of (variable, value)."""
     by_ops([update for update in updates if update.salt is not None], assign)
     KERNELS.get(keras.backend.backend(), by_ops)([update for update in updates if update.salt is None], assign)
+
+
+class Together:
+    """The weights of a model on torch, divided once into groups that a kernel updates by one call: a few launches on a
+    GPU in place of hundreds, and in Python a list in place of a dozen calls for each weight.
+
+    Args:
+        updates: an Update of each weight, of which gradient, step, learning rate and salt are those of `apply`; a salt
+            that is not None is replaced by that of `apply`.
+    """
+
+    def __init__(self, updates):
+        self.variables = [update.variable for update in updates]
+        self.salted = [(place, update) for place, update in enumerate(updates) if update.salt is not None]
+        groups = collections.defaultdict(list)
+        for place, update in enumerate(updates):
+            if update.salt is None:
+                weight = update.variable.value
+                groups[update.rate, update.decay, weight.dtype, weight.device].append(place)
+        self.groups = [
+            (places, updates[places[0]], *([updates[each][field].value for each in places] for field in range(3)))
+            for places in groups.values()
+        ]
+
+    def holds(self, variables):
+        """Whether these are the weights that it was made of, in the same order."""
+        return len(variables) == len(self.variables) and all(map(operator.is_, variables, self.variables))
+
+    def apply(self, gradients, step, learning_rate, salt, assign):
+        """Applies the update of a step with these gradients; `assign` as of `apply`."""
+        import torch
+
+        shared = {"step": step, "learning_rate": learning_rate}
+        for place, update in self.salted:
+            gradient = gradients[place].to(update.variable.value.dtype)
+            by_ops([update._replace(gradient=gradient, salt=salt, **shared)], assign)
+        with torch.no_grad():
+            for places, update, *arrays in self.groups:
+                _group_by_torch(update._replace(**shared), [gradients[place] for place in places], *arrays)
 
 
 def by_ops(updates, assign):
@@ -145,33 +185,25 @@ def _one_by_tensorflow(update, assign):
 
 
 def _by_torch(updates, assign):
+    if updates:
+        one = updates[0]
+        gradients = [update.gradient for update in updates]
+        Together(updates).apply(gradients, one.step, one.learning_rate, None, assign)
+
+
+def _group_by_torch(one, gradients, weights, first, second):
+    """Applies an Update to weights of the same rate, decay, type and device, each with its own gradient and moments."""
     import torch
 
-    groups = collections.defaultdict(list)
-    for update in updates:
-        weight = update.variable.value
-        groups[update.rate, update.decay, weight.dtype, weight.device].append(update)
-    with torch.no_grad():
-        for group in groups.values():
-            _group_by_torch(group)
-
-
-def _group_by_torch(group):
-    """Applies Updates of the same rate, decay, type and device by one call, which on a GPU launches a few kernels for
-    all weights; a call for each weight would be hundreds of launches a step."""
-    import torch
-
-    one = group[0]
-    weights, first, second = ([update[place].value for update in group] for place in range(3))
     if not one.rate:  # the kernel multiplies its decay by the weight's own rate
         torch._foreach_mul_(weights, one.kept)
     torch._fused_adamw_(
         weights,
-        [update.gradient for update in group],
+        [each if each.dtype is weights[0].dtype else each.to(weights[0].dtype) for each in gradients],
         first,
         second,
         [],
-        [ops.cast(one.step, "float32")] * len(group),
+        [ops.cast(one.step, "float32")] * len(weights),
         lr=ops.cast(one.learning_rate, "float32") * one.rate,
         beta1=one.beta_1,
         beta2=one.beta_2,

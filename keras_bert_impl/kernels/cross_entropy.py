@@ -60,8 +60,12 @@ def _cross_entropy_in_jax(labels, logits):
 
 
 def _cross_entropy_in_torch(labels, logits):
+    import torch
+
     # torch has no loss for a label that is not a class: the caller replaces that of the nearest class by NaN.
     labels = ops.clip(ops.convert_to_tensor(labels, dtype="int64"), 0, logits.shape[-1] - 1)
+    if torch.compiler.is_compiling():  # which makes one pass of torch's own
+        return torch.nn.functional.cross_entropy(logits.float(), labels, reduction="none")
     return _function_of_torch().apply(logits, labels)
 
 

@@ -81,8 +81,9 @@ def mixed(words):
 def _drop_in_torch(inputs, rate, seed):
     import torch
 
-    if inputs.device.type != "cpu" or seed._initial_seed is not None:
-        return keras.random.dropout(inputs, rate, seed=seed)  # one kernel on a GPU; the given seed's numbers otherwise
+    if inputs.device.type != "cpu" or seed._initial_seed is not None or torch.compiler.is_compiling():
+        # One kernel on a GPU, none of its own where compiled; the given seed's numbers otherwise.
+        return keras.random.dropout(inputs, rate, seed=seed)
     count = inputs.numel()
     words = torch.randint(-(1 << 63), (1 << 63) - 1, ((count + 3) // 4,), dtype=torch.int64)  # four units a word
     bits = words.view(torch.int16)[:count].view(inputs.shape)

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_bert_impl.kernels.padding import padded
 from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 
 
@@ -39,15 +40,15 @@ class GlobalTokens(ConfiguredLayer):
         else:
             # A second separator right behind the first belongs to neither text. The last one of the row is global, as
             # in transformers.
-            is_before = ops.less(ops.pad(separators, [(0, 0), (1, 0)])[:, :-1], 1)
+            is_before = ops.less(padded(separators, 1, 0)[:, :-1], 1)
             second = ops.logical_and(ops.equal(ops.cumsum(separators, axis=1), 3), ops.equal(is_separator, 1))
             is_global = ops.logical_not(ops.logical_or(is_before, second))
         is_global = ops.logical_and(is_global, ops.not_equal(padding_mask, 0))
         numbers = ops.cumsum(ops.cast(is_global, "int32"), axis=1)  # 1, 2, ... for the global tokens
         slots = ops.expand_dims(ops.arange(1, self.most + 1, dtype="int32"), -1)
         is_here = ops.logical_and(ops.equal(ops.expand_dims(numbers, 1), slots), ops.expand_dims(is_global, 1))
-        found = ops.max(ops.where(is_here, places, -1), axis=-1)
-        return {"places": found, "too_many": ops.greater(ops.max(numbers, axis=1), self.most)}
+        found = ops.amax(ops.where(is_here, places, -1), axis=-1)
+        return {"places": found, "too_many": ops.greater(ops.amax(numbers, axis=1), self.most)}
 
     def compute_output_spec(self, token_ids, padding_mask, global_mask=None):
         batch = token_ids.shape[0]

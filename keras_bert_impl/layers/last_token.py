@@ -25,6 +25,6 @@ class LastToken(keras.layers.Layer):
 def last_token(hidden, padding_mask):
     """The vectors (batch, width) of the last tokens of rows (batch, length, width), wherever padding stands."""
     places = ops.arange(ops.shape(padding_mask)[1], dtype="int32")
-    last = ops.max(ops.cast(padding_mask, "int32") * places, axis=1, keepdims=True)  # (batch, 1)
+    last = ops.amax(ops.cast(padding_mask, "int32") * places, axis=1, keepdims=True)  # (batch, 1)
     # Not by ops.take_along_axis, with which torch exports a graph of these numbers of rows and tokens alone.
     return ops.squeeze(gather(hidden, last), axis=1)

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_bert_impl.kernels.random_numbers import uniform
 from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 from keras_bert_impl.layers.dropout import SeedOfReplica
 from keras_bert_impl.layers.sample_tokens import EVALUATION_SEED
@@ -51,7 +52,7 @@ class PermutedRows(ConfiguredLayer):
             return ops.sum(is_here * ops.expand_dims(ops.cast(array, "int32"), 1), axis=-1)
 
         seed = SeedOfReplica(self.seed_generator) if training else EVALUATION_SEED
-        drawn = keras.random.uniform((3, *ops.shape(mask_positions)), dtype="float32", seed=seed)
+        drawn = uniform((3, *ops.shape(mask_positions)), seed)
         keys, choice, words = drawn[0], drawn[1], drawn[2]
         is_before = ops.logical_and(ops.expand_dims(keys, 1) < ops.expand_dims(keys, 2), is_predicted[:, None, :])
         # 1, 2, ... for predicted tokens in their order, (batch, predictions); 0 for all others, (batch, length).

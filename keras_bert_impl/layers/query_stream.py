@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_bert_impl.kernels.random_numbers import uniform
 from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 from keras_bert_impl.layers.dropout import SeedOfReplica
 from keras_bert_impl.layers.sample_tokens import EVALUATION_SEED
@@ -60,7 +61,7 @@ class QueryStream(ConfiguredLayer):
         ranks = ops.ones_like(mask_positions)
         if self.permuted:
             seed = SeedOfReplica(self.seed_generator) if training else EVALUATION_SEED
-            keys = keras.random.uniform(ops.shape(mask_positions), dtype="float32", seed=seed)
+            keys = uniform(ops.shape(mask_positions), seed)
             is_before = ops.logical_and(ops.expand_dims(keys, 1) < ops.expand_dims(keys, 2), is_predicted[:, None, :])
             ranks = ranks + ops.sum(ops.cast(is_before, "int32"), axis=-1)
         rank_of_token = ops.sum(is_here * ops.expand_dims(ranks, -1), axis=1)  # (batch, length)

@@ -26,13 +26,15 @@ class RotaryPositions(ConfiguredLayer):
     def __init__(self, head_width, theta=10_000.0, **kwargs):
         super().__init__(**kwargs)
         self.head_width, self.theta = int(head_width), float(theta)
+        powers = np.arange(0, self.head_width, 2, dtype="float32") / np.float32(self.head_width)
+        # As numbers: torch's compiler takes no array of NumPy.
+        self.frequencies = tuple((1 / self.theta**powers).astype("float32").tolist())
 
     def call(self, token_ids, position_ids=None):
         if position_ids is None:
             position_ids = ops.expand_dims(ops.arange(ops.shape(token_ids)[1], dtype="int32"), 0)
         # In float32, as in transformers; in bfloat16 places above 256 would be rounded.
-        powers = np.arange(0, self.head_width, 2, dtype="float32") / np.float32(self.head_width)
-        frequencies = ops.convert_to_tensor((1 / self.theta**powers).astype("float32"))
+        frequencies = ops.convert_to_tensor(self.frequencies, "float32")
         angles = ops.expand_dims(ops.cast(position_ids, "float32"), -1) * frequencies
         return ops.cast(ops.stack([ops.cos(angles), ops.sin(angles)], axis=2), self.compute_dtype)
 

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_bert_impl.kernels.random_numbers import categorical
 from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 from keras_bert_impl.layers.dropout import SeedOfReplica
 
@@ -31,8 +32,7 @@ class SampleTokens(ConfiguredLayer):
     def call(self, logits, training=False):
         flat = ops.reshape(ops.stop_gradient(ops.cast(logits, "float32")), (-1, logits.shape[-1]))
         seed = SeedOfReplica(self.seed_generator) if training else EVALUATION_SEED
-        drawn = keras.random.categorical(flat, 1, dtype="int32", seed=seed)  # (batch * predictions, 1)
-        return ops.reshape(drawn, ops.shape(logits)[:2])
+        return ops.reshape(categorical(flat, seed), ops.shape(logits)[:2])
 
     def compute_output_spec(self, logits, training=False):
         return keras.KerasTensor(logits.shape[:2], dtype="int32")

@@ -304,7 +304,7 @@ def pool(tokens, real, mode):
         weights = real * ops.cumsum(ops.ones_like(real), axis=1)  # 1, 2, 3, ... along the row
         return ops.sum(tokens * weights, axis=1) / ops.maximum(ops.sum(weights, axis=1), 1.0)
     if mode == "max":
-        return ops.max(ops.where(real > 0, tokens, -1e9), axis=1)
+        return ops.amax(ops.where(real > 0, tokens, -1e9), axis=1)
     if mode == "lasttoken":
         return last_token(tokens, real[:, :, 0])
     return tokens[:, 0]  # "cls" and "last_four"

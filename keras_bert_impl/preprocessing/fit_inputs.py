@@ -11,7 +11,7 @@ import typing
 import keras
 
 from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, padded_length
-from keras_bert_impl.distribution import needs_equal_shapes
+from keras_bert_impl.distribution import compiles_each_shape, needs_equal_shapes
 from keras_bert_impl.preprocessing.labels import refuse_numbers_as_names
 from keras_bert_impl.preprocessing.long_texts import stream_of_windows, texts_of_batches
 from keras_bert_impl.preprocessing.splits_and_weights import (
@@ -120,7 +120,7 @@ def prediction(model, x, batch_size, steps):
     rows = rows_of(model, preprocessor, x)
     preprocessor.report_cut(rows)
     # Every new shape would be compiled: few different ones are faster.
-    return sorted_batches(model, rows, batch_size, ROW_MULTIPLE if model.jit_compile else 1), rows
+    return sorted_batches(model, rows, batch_size, ROW_MULTIPLE if compiles_each_shape(model) else 1), rows
 
 
 def rows_of(model, preprocessor, x, *labelled):
@@ -145,7 +145,7 @@ def sorted_batches(model, rows, batch_size, multiple=None):
 
 def length_multiple(model):
     """What lengths are rounded up to: where every new shape is compiled, few different ones are faster."""
-    return ROW_MULTIPLE if model.jit_compile else 8
+    return ROW_MULTIPLE if compiles_each_shape(model) else 8
 
 
 def inputs(model, preprocessor, x, steps=None, with_labels=False, is_training=False):

@@ -163,7 +163,7 @@ def is_compiled(config, model):
     if config.jit_compile == "on":
         distribution.check_can_compile()
     on_tensorflow = model.encoder.count_params() < SMALL_MODEL and distribution.can_compile()
-    usual = {"tensorflow": on_tensorflow, "jax": True, "torch": False}
+    usual = {"tensorflow": on_tensorflow, "jax": True, "torch": distribution.hardware.has_accelerator()}
     return {"auto": usual[keras.backend.backend()], "on": True, "off": False}[config.jit_compile]
 
 

@@ -248,7 +248,7 @@ def jit_choices(jit_compile):
         return [jit_compile == "on"]
     if not distribution.can_compile():
         return [False]
-    return {"tensorflow": [True, False], "jax": [True], "torch": [False]}[keras.backend.backend()]
+    return {"tensorflow": [True, False], "jax": [True], "torch": [hardware.has_accelerator()]}[keras.backend.backend()]
 
 
 def measure_step(config, data, build, jit_compile, steps=40):

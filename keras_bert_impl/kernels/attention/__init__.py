@@ -3,9 +3,9 @@
 | backend, device | without dropout | with dropout on the probabilities |
 | --- | --- | --- |
 | TensorFlow; JAX, CPU | the plain form | the plain form |
-| torch, CPU | Keras' fused attention | the plain form |
-| torch, CPU, `predict` in bfloat16 | rows by parts (`torch_form.py`) | |
-| torch, GPU | Keras' (`scaled_dot_product_attention`) | `scaled_dot_product_attention` |
+| torch, CPU | `scaled_dot_product_attention` (`torch_form.py`) | the plain form |
+| torch, CPU, `predict` in bfloat16 | rows by parts | |
+| torch, GPU | `scaled_dot_product_attention` | the same |
 | torch, GPU, windows and packed rows of more than 1,024 tokens | flex attention (`torch_flex.py`) | as below |
 | JAX, GPU | Keras' (cuDNN) | the plain form |
 | JAX, TPU | the kernel of `tpu.py` | the kernel of `tpu.py` |
@@ -19,7 +19,7 @@ on a CPU: with 128 to 1,024 tokens it takes 1.1 to 1.9 times as long forward, an
 
 The kernels on a TPU, and on a GPU torch's flex attention and its function with dropout, are compared with the plain
 form on that very device before they are first used, see `device_check.py`. What Keras itself computes without dropout
-is not: cuDNN's attention in JAX, and torch's. JAX reaches cuDNN's dropout only by functions that are private to it,
+is not: cuDNN's attention in JAX. JAX reaches cuDNN's dropout only by functions that are private to it,
 hence the plain form there.
 """
 

@@ -9,6 +9,8 @@ from keras import backend, ops
 from keras_bert_impl.kernels.dropout import drop
 
 MASKED_LOGIT = -1e9
+# Half of the lowest number of a type, which torch's compiler does not find by itself.
+HIDDEN = {name: float(ml_dtypes.finfo(name).min) / 2 for name in ("float16", "bfloat16", "float32", "float64")}
 
 
 class AttentionInputs(typing.NamedTuple):
@@ -133,7 +135,7 @@ def added(inputs):
     bias = None if inputs.bias is None else ops.cast(inputs.bias, dtype)
     if seen is None:
         return bias
-    hidden = ops.cast(float(ml_dtypes.finfo(dtype).min) / 2, dtype)
+    hidden = ops.cast(HIDDEN[dtype], dtype)
     return ops.where(seen, ops.zeros_like(hidden) if bias is None else bias, hidden)
 
 

@@ -15,6 +15,7 @@ from keras_bert_impl.kernels.attention.plain import AttentionInputs, by_heads, b
 from keras_bert_impl.kernels.attention.random_blocks import OLD_LENGTHS, random_blocks
 from keras_bert_impl.kernels.attention.windows import numbers_of
 from keras_bert_impl.kernels.dropout import drop
+from keras_bert_impl.kernels.padding import padded
 
 FULL_BLOCKS = 4  # of a row that is divided into so many, each block sees the whole
 
@@ -86,8 +87,7 @@ def by_sparse_blocks(inputs, layout, attend=by_ops):
     def in_blocks(array):
         """(batch * heads, length, ...) to (batch * heads, blocks, size, ...), filled up with zeros."""
         rest = array.shape[2:]
-        padded = ops.pad(array, [(0, 0), (0, blocks * size - length), *[(0, 0)] * len(rest)])
-        return ops.reshape(padded, (-1, blocks, size, *rest))
+        return ops.reshape(padded(array, 0, blocks * size - length), (-1, blocks, size, *rest))
 
     def at_random(blocked):
         """(batch * heads, blocks, size, ...) to (batch * heads, blocks - 2, num_random * size, ...)."""

@@ -51,14 +51,14 @@ def _are_long_packed_rows(inputs):
 def by_flex(inputs):
     """The mixed values (batch, length, width) of an AttentionInputs."""
     query, key, value = (part.transpose(1, 2) for part in by_heads(inputs))
-    attend, _ = _functions(query.device.type == "cpu")
+    attend, _ = _functions(query.device.type == "cpu" or torch.compiler.is_compiling())
     return joined(attend(query, key, value, block_mask=_blocks_of(inputs)).transpose(1, 2))
 
 
 def _blocks_of(inputs):
     """The `BlockMask` of an AttentionInputs. The layers of a model have their mask in common: what the first has made
     of it is kept with the mask."""
-    if inputs.mask is None:
+    if inputs.mask is None or torch.compiler.is_compiling():  # which computes what is equal once
         return _block_mask(inputs)
     mask, ids, made = inputs.mask, inputs.sequence_ids, inputs.mask.__dict__.setdefault("blocks_by_window", {})
     state = len(inputs.query), 0 if mask.is_inference() else mask._version  # which a change in place counts up
@@ -72,7 +72,7 @@ def _blocks_of(inputs):
 def _block_mask(inputs):
     numbers, window, device = windows.numbers_of(inputs), inputs.window, inputs.query.device
     batch, length = numbers.shape
-    _, create = _functions(device.type == "cpu")
+    _, create = _functions(device.type == "cpu" or torch.compiler.is_compiling())
     sees = _sees_sequence(numbers) if inputs.sequence_ids is not None else _sees_tokens(numbers)
     if window is not None:
         sees = flex_attention.or_masks(flex_attention.and_masks(sees, _sees_near(window)), _sees_itself)
@@ -98,13 +98,17 @@ def _sees_near(window):
     return lambda row, head, query, key: (query - key).abs() <= window
 
 
+def _functions(as_they_are):
+    """(flex_attention, create_block_mask), compiled; as they are on a CPU, for tests, and within what is compiled."""
+    return (flex_attention.flex_attention, flex_attention.create_block_mask) if as_they_are else _compiled()
+
+
 @functools.cache
-def _functions(is_cpu):
-    """(flex_attention, create_block_mask), compiled; as they are on a CPU, for tests."""
-    pair = flex_attention.flex_attention, flex_attention.create_block_mask
-    return pair if is_cpu else tuple(map(torch.compile, pair))
+def _compiled():
+    return torch.compile(flex_attention.flex_attention), torch.compile(flex_attention.create_block_mask)
 
 
+@torch.compiler.assume_constant_result
 @functools.cache
 def _what_is_wrong(num_heads, head_width, dtype, device, window):
     """Compares it with the plain form on this device, before it is first used; None if they agree."""

@@ -1,6 +1,7 @@
-"""Which form torch's devices get; attention with dropout on a GPU by `scaled_dot_product_attention`, which keeps no
-probabilities; and without dropout on a CPU in bfloat16, as `predict` needs it. What computes without dropout on a GPU
-is in `torch_flex.py`.
+"""Which form torch's devices get: `scaled_dot_product_attention`, which keeps no probabilities, with dropout on a GPU
+alone; another without dropout on a CPU in bfloat16, as `predict` needs it. That of long rows on a GPU is in
+`torch_flex.py`. (Keras' own asks torch at each call which of its kernels it may take, which its compiler cannot
+follow, and copies queries, keys and values.)
 
 On a CPU with dropout the plain form stays, whose random numbers runs there are resumed with: with 16 rows of 128 tokens
 and 8 heads, forward and backward took 1.3 times as long by torch's function in bfloat16, and 0.74 times in float32.
@@ -21,7 +22,7 @@ SCORES = 1 << 20
 
 
 def form_for(inputs):
-    """The form for the device that holds the inputs; None where the plain form or Keras' fused attention suffices."""
+    """The form for the device that holds the inputs; None where the plain form or that of windows suffices."""
     array = inputs.query
     if array.device.type == "cuda" and (form := torch_flex.form_for(inputs)):
         return form
@@ -29,7 +30,7 @@ def form_for(inputs):
         return None
     if not inputs.dropout_rate:
         is_for_parts = array.dtype == torch.bfloat16 and not torch.is_grad_enabled()
-        return by_parts if array.device.type == "cpu" and is_for_parts else None
+        return by_parts if array.device.type == "cpu" and is_for_parts else by_sdpa
     if array.device.type != "cuda":
         return None
     if inputs.seed._initial_seed is not None:
@@ -42,7 +43,7 @@ def form_for(inputs):
 
 
 def by_sdpa(inputs):
-    """`scaled_dot_product_attention` with dropout by torch's generator of the device."""
+    """`scaled_dot_product_attention`; it drops by torch's generator of the device."""
     query, key, value = (part.transpose(1, 2) for part in by_heads(inputs))
     mixed = torch.nn.functional.scaled_dot_product_attention(
         query, key, value, attn_mask=added(inputs), dropout_p=inputs.dropout_rate
@@ -73,6 +74,7 @@ def by_parts(inputs):
     return joined(mixed)
 
 
+@torch.compiler.assume_constant_result
 @functools.cache
 def _what_is_wrong(num_heads, head_width, dtype, device):
     """Compares it with the plain form on this device, before it is first used; None if they agree."""

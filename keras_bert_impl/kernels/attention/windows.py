@@ -11,6 +11,7 @@ from keras import ops
 
 from keras_bert_impl.kernels.attention.plain import are_places, by_ops
 from keras_bert_impl.kernels.gather import gather
+from keras_bert_impl.kernels.padding import padded
 
 FEWEST_BLOCKS = 4
 
@@ -42,12 +43,11 @@ def by_blocks(inputs, attend=by_ops):
     def in_blocks(array):
         """(batch, length, ...) to (batch, blocks, size, ...), filled up with zeros."""
         rest = array.shape[2:]
-        padded = ops.pad(array, [(0, 0), (0, blocks * size - length), *[(0, 0)] * len(rest)])
-        return ops.reshape(padded, (-1, blocks, size, *rest))
+        return ops.reshape(padded(array, 0, blocks * size - length), (-1, blocks, size, *rest))
 
     def with_neighbours(array):
         """(batch, blocks, size, ...) to (batch, blocks, keys, ...), zeros beside the first and the last block."""
-        wide = ops.pad(array, [(0, 0), (1, 1), *[(0, 0)] * (len(array.shape) - 2)])
+        wide = padded(array, 1, 1)
         return ops.concatenate([wide[:, :-2], wide[:, 1:-1], wide[:, 2:]], axis=2)[:, :, begin:end]
 
     def as_rows(array):

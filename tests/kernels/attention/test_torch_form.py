@@ -83,7 +83,7 @@ def on(device, seed=None):
 def test_a_gpu_gets_it_where_dropout_needs_it(monkeypatch):
     monkeypatch.setattr(torch_form, "_what_is_wrong", lambda *sizes: None)
     assert torch_form.form_for(on("cuda")) is torch_form.by_sdpa
-    assert torch_form.form_for(on("cuda")._replace(dropout_rate=0.0)) is None
+    assert torch_form.form_for(on("cuda")._replace(dropout_rate=0.0)) is torch_form.by_sdpa
     assert torch_form.form_for(on("cuda", seed=3)) is None
     assert torch_form.form_for(on("cpu")) is None
 

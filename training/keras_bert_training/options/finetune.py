@@ -44,8 +44,8 @@ class FinetuneConfig:
         class_weights: weight of each class in the loss, by its name, or balanced.
         patience: stop after this many epochs without a better dev figure.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
-        jit_compile: compile with XLA, or on torch with its own compiler: on, off, or auto, which means on for JAX, and
-            for TensorFlow if the model is small.
+        jit_compile: compile with XLA, or on torch with its own compiler: on, off, or auto, which means on for JAX, for
+            torch on a GPU, and for TensorFlow if the model is small.
         seed: random seed for new weights, order of the rows and dropout.
         distribution: which devices compute: single; on TensorFlow mirrored (the GPUs of this machine) or multi_worker
             (the machines in TF_CONFIG); on JAX data_parallel (all devices of all processes) or model_parallel (each

@@ -172,8 +172,8 @@ class SpeedOptions:
         gradient_checkpointing: compute each block a second time for its gradients instead of keeping its activations: a
             third more work, but much larger batches in the same memory.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
-        jit_compile: compile with XLA, or on torch with its own compiler: on, off, or auto, which means on for JAX, off
-            for torch, and for TensorFlow whichever is measured to be faster.
+        jit_compile: compile with XLA, or on torch with its own compiler: on, off, or auto, which means on for JAX, for
+            torch on a GPU, and for TensorFlow whichever is measured to be faster.
         steps_per_execution: steps that Keras runs in one call: figures, SIGTERM and a NaN or infinite loss are handled
             after the last of them. Default is 20 to 50 on an accelerator, which then seldom waits for Python, and 1 on
             a CPU; must be 1 on torch. A resumed run keeps the number that it began with.

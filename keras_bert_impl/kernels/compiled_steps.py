@@ -50,12 +50,11 @@ class CompiledSteps:
     def train_step(self, data):
         import torch
 
-        weights = self.trainable_weights
-        found = self._by_compiler(data, True, *weights)
+        found = self._by_compiler(data, training=True)
         if found is None:
             return super().train_step(data)
         loss, outputs, (x, y, sample_weight) = found
-        if weights:
+        if weights := self.trainable_weights:
             loss = loss if self.optimizer is None else self.optimizer.scale_loss(loss)
             gradients = torch.autograd.grad(loss, [weight.value for weight in weights], allow_unused=True)
             with torch.no_grad():
@@ -63,26 +62,26 @@ class CompiledSteps:
         return self.compute_metrics(x, y, outputs, sample_weight=sample_weight)
 
     def test_step(self, data):
-        found = self._by_compiler(data, False)
+        found = self._by_compiler(data, training=False)
         if found is None:
             return super().test_step(data)
         _, outputs, (x, y, sample_weight) = found
         return self.compute_metrics(x, y, outputs, sample_weight=sample_weight)
 
     def predict_step(self, data):
-        found = self._by_compiler(data, None)
+        found = self._by_compiler(data, training=None)
         return super().predict_step(data) if found is None else found[1]
 
-    def _by_compiler(self, data, training, *weights):
-        """(loss, outputs, data as tensors); None where it is not compiled. `training` None computes no loss; `weights`
-        are those whose gradients are asked for."""
+    def _by_compiler(self, data, training):
+        """(loss, outputs, data as tensors); None where it is not compiled. `training` None computes no loss."""
         if not self.jit_compile:
             return None
         import torch
 
         data = keras.utils.unpack_x_y_sample_weight(keras.tree.map_structure(_as_tensor, data))
         steps = vars(self).setdefault("compiled_steps", {})  # not tracked by Keras
-        kind = training, *map(id, weights)
+        # Other weights are trained where layers are frozen, quantized, or have LoRA since.
+        kind = training, *map(id, self.trainable_weights)
         if kind not in steps:
             steps[kind] = _compiled_for_shapes(_loss_and_outputs)
         # Keras notes the names of layers that are called, also within a block that is computed again.

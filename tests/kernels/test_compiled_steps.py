@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import logging
 import warnings
 
@@ -16,7 +17,7 @@ from keras_bert_impl.encoders.trainable import enable_lora
 from keras_bert_impl.optimization import BertAdamW
 
 torch = pytest.importorskip("torch")
-pytestmark = on("torch")
+pytestmark = [on("torch"), pytest.mark.filterwarnings("error:Steps are computed without torch's compiler")]
 
 HEADS = {
     "text_classifier": lambda encoder, **own: kbi.TextClassifier(encoder, 3, **own),
@@ -42,12 +43,9 @@ def traced(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def no_way_back(monkeypatch):
+def quiet(monkeypatch):
     for name in ("torch.__trace", "torch._dynamo", "torch._inductor"):  # megabytes that pytest would keep
         monkeypatch.setattr(logging.getLogger(name), "propagate", False)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="Steps are computed without torch's compiler")
-        yield
 
 
 def data_of(kind, config, rows=4, length=7):
@@ -159,6 +157,25 @@ def test_weights_that_are_frozen_after_compile_stay_and_others_go_on(traced):
         model.train_on_batch(*data)
         after = [np.array(weight) for weight in model.get_layer("block_0").weights]
         assert all(np.array_equal(*pair) for pair in zip(before, after, strict=True)) is is_frozen
+
+
+@pytest.mark.full
+def test_a_prediction_after_lora_and_after_int8_is_that_of_the_weights_there_are(traced):
+    model = model_of("Bert", "text_classifier", num_layers=1)
+    model.compile(optimizer=BertAdamW(1e-3), loss=model.loss, jit_compile=True)
+    data = data_of("text_classifier", model.encoder.config)
+    found = [model.predict_on_batch(data[0])]
+    for change in (model.get_layer("block_0").output_dense.enable_lora, model.merge_lora, model.quantize):
+        change(*{"enable_lora": [2], "quantize": ["int8"]}.get(change.__name__, []))
+        if change.__name__ != "quantize":
+            model.optimizer = BertAdamW(1e-2)
+            model.train_on_batch(*data)
+        with warnings.catch_warnings():
+            if change.__name__ == "quantize":  # Keras' int8 cannot be compiled
+                warnings.simplefilter("ignore")
+            found.append(model.predict_on_batch(data[0]))
+        np.testing.assert_allclose(found[-1], model(data[0]).detach().numpy(), atol=1e-6)
+    assert not any(np.allclose(*pair, atol=1e-5) for pair in itertools.pairwise(found))
 
 
 def test_batches_of_all_sizes_take_two_programs_for_a_kind_of_step(traced):

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl import checkpoints
-from keras_bert_impl.distribution import compiles_steps, in_scope_of_model, kept_step, weights_given_back
+from keras_bert_impl.distribution import compiles_steps, in_scope_of_model, is_shared, kept_step, weights_given_back
 from keras_bert_impl.encoders import resumed_fit, trainable, trained_weights
 from keras_bert_impl.encoders.compiling import announced
 from keras_bert_impl.kernels.compiled_steps import STEPS
@@ -81,10 +81,12 @@ class AdaptedModel(STEPS, keras.Model):
             return super().evaluate(own_inputs(self, x), y, batch_size, verbose, *further, **arguments)
 
     @in_scope_of_model
-    def predict(self, x, batch_size=None, verbose="auto", *further, **arguments):
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
         self.says_compiling = verbose != 0
+        if not (verbose or steps or callbacks or is_shared()) and (batch := only_batch(x, batch_size)) is not None:
+            return self.predict_on_batch(batch)
         with weights_given_back(self):
-            return super().predict(own_inputs(self, x), batch_size, verbose, *further, **arguments)
+            return super().predict(own_inputs(self, x), batch_size, verbose, steps, callbacks)
 
     def train_on_batch(self, x, *arguments, **options):
         with weights_given_back(self):
@@ -169,6 +171,18 @@ class AdaptedModel(STEPS, keras.Model):
 def is_default(config):
     """Whether an int8 configuration is the one that Keras uses when `quantize` is given none."""
     return config is None or config.get_config() == keras.quantizers.Int8QuantizationConfig().get_config()
+
+
+def only_batch(x, batch_size):
+    """The batch that is all of `x`; None if there are several, or if it is neither a dict of NumPy arrays nor a dataset.
+
+    Keras makes an iterator of each `x`; for one text on TensorFlow that takes ten times as long as the model.
+    """
+    if isinstance(x, keras.utils.PyDataset):
+        return keras.utils.unpack_x_y_sample_weight(x[0])[0] if x.num_batches == 1 else None
+    arrays = list(x.values()) if isinstance(x, collections.abc.Mapping) else []
+    is_small = all(isinstance(array, np.ndarray) and 0 < len(array) <= (batch_size or 32) for array in arrays)
+    return x if arrays and is_small else None
 
 
 def own_inputs(model, inputs):

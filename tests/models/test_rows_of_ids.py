@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from conftest import QUICK_STEPS, without
+from conftest import QUICK_STEPS, WORDS, without
 from every_model import KINDS, MODELS, inputs_of
 
 import keras_bert_impl as kbi
@@ -113,3 +113,16 @@ def test_ids_that_are_divided_over_replicas_are_taken_as_they_are(small_config):
     model = kbi.TextClassifier(kbi.BertEncoder(small_config), 2)
     divided = {name: object() for name in model.input}
     assert own_inputs(model, divided) == divided
+
+
+@pytest.mark.parametrize("texts", [["the cat sat"], ["the cat sat", "a dog ran in red rain", "is it bad ?"]])
+def test_one_silent_batch_is_computed_without_keras_iterator_and_as_with_it(texts, monkeypatch):
+    encoder = kbi.BertEncoder(kbi.BertConfig(len(WORDS), 8, 1, 2, 16, max_length=32))
+    model = kbi.TextClassifier(encoder, 2, tokenizer=kbi.WordPieceTokenizer(WORDS))
+    rows = model.rows(texts)
+    expected = model.predict(texts, verbose=1), model.predict(rows, verbose=1)
+    several = model.predict(texts * 2, batch_size=len(texts), verbose=0)
+    monkeypatch.setattr(keras.Model, "predict", lambda *_, **__: pytest.fail("Keras' predict was called"))
+    np.testing.assert_allclose(model.predict(texts, verbose=0), expected[0], atol=1e-6)
+    np.testing.assert_allclose(model.predict(rows, verbose=0), expected[1], atol=1e-6)
+    np.testing.assert_allclose(several[: len(texts)], expected[0], atol=1e-6)

@@ -7,10 +7,10 @@ from conftest import WORDS
 
 from keras_bert_impl import WordPieceTokenizer
 from keras_bert_impl.text.corpora import Document
+from keras_bert_impl.text.ragged import Ragged
 from keras_bert_impl.text.rows.masking import MaskingRule, NextTokens
 from keras_bert_impl.text.rows.numpy_data import RowFiles, TrainingBatches
 from keras_bert_impl.text.rows.pretraining_rows import RowFormat, write_rows
-from keras_bert_impl.text.rows.ragged import Ragged
 
 TOKENIZER = WordPieceTokenizer(WORDS)
 
@@ -35,6 +35,11 @@ def ragged(rows, dtype=np.int32):
     lengths = np.array([len(row) for row in rows], np.int64)
     inner = [value for row in rows for value in row]
     return Ragged(ragged(inner, dtype) if inner and isinstance(inner[0], list) else np.array(inner, dtype), lengths)
+
+
+def ids_one_by_one(tokenizer, texts):
+    """The ids of each text by the tokenizers library, as `Ragged`."""
+    return ragged([tokenizer.encode(text, add_special_tokens=False).ids for text in texts])
 
 
 def write(path, documents, tokenizer=TOKENIZER, number=0, **options):

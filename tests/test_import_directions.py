@@ -26,6 +26,7 @@ ORDER = (
     "user_warnings",
     "quiet_tensorflow",
     "text.corpora",
+    "text.ragged",
     "text.tokenizers",
     "text.rows",
     "kernels",

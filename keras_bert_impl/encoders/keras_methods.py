@@ -174,7 +174,8 @@ def is_default(config):
 
 
 def only_batch(x, batch_size):
-    """The batch that is all of `x`; None if there are several, or if it is neither a dict of NumPy arrays nor a dataset.
+    """The batch that is all of `x`; None if there are several, or for what is neither a dict of NumPy arrays nor a
+    PyDataset.
 
     Keras makes an iterator of each `x`; for one text on TensorFlow that takes ten times as long as the model.
     """

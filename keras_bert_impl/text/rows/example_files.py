@@ -14,7 +14,7 @@ import struct
 import google_crc32c
 import numpy as np
 
-from keras_bert_impl.text.rows.ragged import Ragged, places
+from keras_bert_impl.text.ragged import Ragged, places
 
 HEAD = struct.Struct("<QI")  # length of the record, checksum of the length
 FOOT = struct.Struct("<I")  # checksum of the record

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 
 import numpy as np
 
-from keras_bert_impl.text.rows.ragged import Ragged
+from keras_bert_impl.text.ragged import Ragged
 from keras_bert_impl.text.rows.randomness import Stream, random_keys, uniform_integers, uniforms
 
 

@@ -11,7 +11,7 @@ import pathlib
 import numpy as np
 
 from keras_bert_impl.text.corpora.numbered_lines import text_lines
-from keras_bert_impl.text.rows.ragged import Ragged
+from keras_bert_impl.text.ragged import Ragged
 
 MARK_BITS = 24  # above every id: no vocabulary has more than 2**24 words, see `encoder_config.LARGEST_SIZE`
 MARK = 1 << MARK_BITS

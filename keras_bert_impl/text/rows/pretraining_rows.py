@@ -9,11 +9,11 @@ import dataclasses
 
 import numpy as np
 
+from keras_bert_impl.text.ragged import Ragged, concatenated, places, take
 from keras_bert_impl.text.rows.example_files import write_examples
 from keras_bert_impl.text.rows.masking import MaskingRule
 from keras_bert_impl.text.rows.next_sentence import chunk_documents, cut_sentences, order_documents, running_sentences
 from keras_bert_impl.text.rows.phrases import MARKS, with_marks_apart
-from keras_bert_impl.text.rows.ragged import Ragged, concatenated, places, take
 from keras_bert_impl.text.rows.randomness import Stream, random_bits, random_keys, uniforms
 from keras_bert_impl.text.rows.row_features import assign_rows, google_features, most_sequences, padded_rows
 from keras_bert_impl.text.tokenizers.rows import kept_lengths

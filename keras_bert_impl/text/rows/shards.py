@@ -25,10 +25,10 @@ import numpy as np
 from keras_bert_impl.json_files import read_json_if_there, write_json
 from keras_bert_impl.text.corpora import split_of
 from keras_bert_impl.text.corpora.sentences import CHARACTER_WITHOUT_SPACES
+from keras_bert_impl.text.ragged import Ragged
 from keras_bert_impl.text.rows import phrases
 from keras_bert_impl.text.rows.language_sampling import copies_of
 from keras_bert_impl.text.rows.pretraining_rows import RowFormat, write_rows
-from keras_bert_impl.text.rows.ragged import Ragged
 from keras_bert_impl.text.rows.remote_files import open_file, size_of
 from keras_bert_impl.text.rows.sentence_ids import document_ids
 from keras_bert_impl.text.tokenizers import open_tokenizer, tokenizer_files

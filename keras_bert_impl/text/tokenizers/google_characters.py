@@ -57,6 +57,7 @@ def characters(ranges: Ranges) -> list[str]:
     return [chr(code) for first, last in ranges for code in range(first, last + 1)]
 
 
+@functools.cache
 def replacements(lowercase: bool) -> dict[str, str]:
     """The replacement of each character that does not stay unchanged.
 

@@ -1,5 +1,6 @@
 """Turns text into WordPiece ids and character offsets, without TensorFlow."""
 
+import functools
 import itertools
 import re
 from collections.abc import Mapping, Sequence
@@ -16,9 +17,11 @@ from keras_bert_impl.text.tokenizers.rows import BERT_ROWS, ROBERTA_ROWS
 from keras_bert_impl.text.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.text.tokenizers.tokenizer_json import VocabularyFiles, agreed, check_step, read_wordpiece
 from keras_bert_impl.text.tokenizers.vocabulary import SPECIAL_TOKENS, is_cased, read_vocabulary, write_vocabulary
+from keras_bert_impl.text.tokenizers.word_cache import WordCache
 
 # Between Chinese characters and added tokens there are the spaces that Google's cleaning puts around the former.
 SPACED = normalizers.BertNormalizer(clean_text=False, handle_chinese_chars=True, strip_accents=False, lowercase=False)
+MANY_TEXTS = 32  # fewer are faster without looking their words up
 
 
 class WordPieceTokenizer(Tokenizer):
@@ -122,8 +125,17 @@ class WordPieceTokenizer(Tokenizer):
         return self._encoded(texts, Pipeline.encode_batch, add_special_tokens)
 
     def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text without [CLS] and [SEP]; twice as fast as `encode_batch`, which also keeps offsets."""
-        return [encoding.ids for encoding in self._encoded(texts, Pipeline.encode_batch_fast, False)]
+        """The ids of each text without [CLS] and [SEP]; faster than `encode_batch`, which also keeps offsets."""
+        if self.added_tokens or len(texts) < MANY_TEXTS:
+            return [encoding.ids for encoding in self._encoded(texts, Pipeline.encode_batch_fast, False)]
+        ids, lengths = self.word_cache(texts)
+        ids, ends = ids.tolist(), np.cumsum(lengths).tolist()
+        return [ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+    @functools.cached_property
+    def word_cache(self) -> WordCache:
+        """Gives the ids of many texts, and remembers their words."""
+        return WordCache(self)
 
     def _encoded(self, texts, encode_batch, add_special_tokens) -> list[Encoding]:
         plain = [place for place, text in enumerate(texts) if google_characters.is_plain(text)]

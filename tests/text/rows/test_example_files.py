@@ -6,9 +6,9 @@ from tiers import on
 
 from keras_bert_impl.preprocessing.graphs import tensorflow_arrays
 from keras_bert_impl.preprocessing.graphs.tf_data import parsed
+from keras_bert_impl.text.ragged import Ragged, take
 from keras_bert_impl.text.rows.example_files import parse_rows, serialize_rows, write_examples
 from keras_bert_impl.text.rows.pretraining_rows import RowFormat
-from keras_bert_impl.text.rows.ragged import Ragged, take
 from keras_bert_impl.text.rows.row_features import google_features, padded_rows, widths_of
 
 pytestmark = on("tensorflow")

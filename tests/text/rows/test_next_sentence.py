@@ -6,13 +6,13 @@ import pytest
 from made_text import TOKENIZER, lists, ragged
 from tiers import once
 
+from keras_bert_impl.text.ragged import Ragged
 from keras_bert_impl.text.rows.next_sentence import (
     chunk_documents,
     cut_sentences,
     target_lengths,
 )
 from keras_bert_impl.text.rows.pretraining_rows import RowFormat, _rows_of_pairs
-from keras_bert_impl.text.rows.ragged import Ragged
 
 pytestmark = once
 

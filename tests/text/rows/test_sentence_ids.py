@@ -1,16 +1,16 @@
 import numpy as np
-from made_text import TOKENIZER, documents
+from made_text import TOKENIZER, documents, ids_one_by_one
 from made_tokenizers import byte_pair_tokenizer
 from tiers import once
 
-from keras_bert_impl.text.rows.sentence_ids import document_ids, ids_of_tokenizer, sentence_ids
+from keras_bert_impl.text.rows.sentence_ids import document_ids, sentence_ids
 
 pytestmark = once
 
 
 def test_words_remembered_give_the_ids_of_the_tokenizer():
     texts = ["", "Käse, Σίσυφος!", *(sentence for document in documents(5) for sentence in document.sentences), " "]
-    for one, other in zip(sentence_ids(TOKENIZER)(texts), ids_of_tokenizer(TOKENIZER, texts), strict=True):
+    for one, other in zip(sentence_ids(TOKENIZER)(texts), ids_one_by_one(TOKENIZER, texts), strict=True):
         np.testing.assert_array_equal(one, other)
         assert one.dtype == other.dtype
 

@@ -2,8 +2,8 @@ import numpy as np
 from made_text import ragged
 from tiers import once
 
+from keras_bert_impl.text.ragged import Ragged
 from keras_bert_impl.text.rows.next_sentence import order_documents, running_sentences
-from keras_bert_impl.text.rows.ragged import Ragged
 
 pytestmark = once
 

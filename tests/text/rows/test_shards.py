@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 from tiers import on
 
+from keras_bert_impl.text.ragged import Ragged
 from keras_bert_impl.text.rows import example_files, shards
-from keras_bert_impl.text.rows.ragged import Ragged
 from keras_bert_impl.text.rows.shards import write_token_file
 from keras_bert_impl.text.tokenizers import WordPieceTokenizer
 from keras_bert_training import data_preparation

@@ -3,8 +3,8 @@ import pytest
 from made_text import ragged
 from tiers import once
 
+from keras_bert_impl.text.ragged import concatenated, places, take
 from keras_bert_impl.text.rows.numpy_arrays import padded
-from keras_bert_impl.text.rows.ragged import concatenated, places, take
 
 pytestmark = once
 

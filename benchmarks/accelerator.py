@@ -10,6 +10,12 @@ the device's peak (with dropout 0 and 0.1, with 1 and 20 steps an execution), th
 time to save and to restore a state. `--peer` adds Hugging Face's step under torch. Needs no TensorFlow. Each part runs
 in a process of its own, so that its memory is its own; a part that fails, for example because it does not fit into
 memory, is one line. Without an accelerator, try it with `--size bert_tiny --lengths 16 --rows 2 --steps 4`.
+
+    python benchmarks/accelerator.py --output DIR --public
+
+measures what others have published instead, on JAX and torch, `public.json` and `public.txt`: each figure is written as
+soon as it is known. After nine minutes (`--minutes`) it ends; the same command goes on with what is missing. `--small`
+tries it on a CPU.
 """
 
 import argparse
@@ -23,6 +29,7 @@ import sys
 import time
 import warnings
 
+import accelerator_public
 from accelerator_page import page
 
 # Rows of a device that fit into 80 GB, by size and length; a quarter of them is tried where a step fails.
@@ -79,20 +86,25 @@ def model_of(options, dropout, together, **shape):
     return model
 
 
-def timed_fit(model, batch, steps, callbacks=()):
-    """(seconds of the first `fit`, which compiles; seconds of a step, the median of three more) on the same batch."""
+def same_batch(batch, steps):
+    """A dataset of a batch for each step."""
     import keras
 
-    from in_turn import median_seconds
-
-    class SameBatch(keras.utils.PyDataset):
+    class Batches(keras.utils.PyDataset):
         num_batches = steps
 
         def __getitem__(self, index):
             return batch
 
+    return Batches()
+
+
+def timed_fit(model, batch, steps, callbacks=()):
+    """(seconds of the first `fit`, which compiles; seconds of a step, the median of three more) on the same batch."""
+    from in_turn import median_seconds
+
     def fit():
-        model.fit(SameBatch(), epochs=1, shuffle=False, verbose=0, callbacks=list(callbacks))
+        model.fit(same_batch(batch, steps), epochs=1, shuffle=False, verbose=0, callbacks=list(callbacks))
 
     start = time.perf_counter()
     fit()
@@ -193,7 +205,16 @@ def peer(options, length, dropout):
             "tokens_per_second": rows * length / seconds}  # fmt: skip
 
 
-PARTS = {"devices": devices, "checks": checks, "step": step, "host": host, "state": state, "peer": peer}
+def public(options, number, side):
+    """One of the published figures."""
+    figure = accelerator_public.FIGURES[number]
+    return accelerator_public.measure(figure, side, options["small"], options["steps"])
+
+
+PARTS = {
+    **{"devices": devices, "checks": checks, "step": step, "host": host, "state": state, "peer": peer},
+    "public": public,
+}
 
 
 def plan(options):
@@ -212,19 +233,63 @@ def plan(options):
 
 def measure_apart(name, arguments, options):
     """A part in a process of its own; {"error": last line} if it fails."""
-    environment = {"KERAS_BACKEND": "jax", **os.environ}
+    return found_by(started(name, arguments, options), arguments)
+
+
+def started(name, arguments, options, backend=None):
+    """The process of a part, which imports everything, and measures when it gets a line."""
+    environment = {"KERAS_BACKEND": "jax", **os.environ, **({"KERAS_BACKEND": backend} if backend else {})}
     command = [sys.executable, __file__, "--part", json.dumps([name, arguments, options])]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
-    if done.returncode or not lines:
-        return {**arguments, "error": (done.stderr.strip().splitlines() or ["no output"])[-1][:300]}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen(command, env=environment, text=True, **pipes)
+
+
+def found_by(process, arguments, timeout=None):
+    """What a process measures from now on. Raises subprocess.TimeoutExpired."""
+    out, errors = process.communicate("measure\n", timeout)
+    lines = [line for line in out.splitlines() if line.startswith("FOUND ")]
+    if process.returncode or not lines:
+        return {**arguments, "error": (errors.strip().splitlines() or ["no output"])[-1][:300]}
     return json.loads(lines[-1].removeprefix("FOUND "))
+
+
+def measure_public(options):
+    """Measures the figures of `accelerator_public` that `public.json` lacks, until the minutes are over."""
+    output, start = pathlib.Path(options["output"]), time.monotonic()
+    output.mkdir(parents=True, exist_ok=True)
+    file, end = output / "public.json", start + options["minutes"] * 60
+    found = json.loads(file.read_text()) if file.is_file() else {}
+    parts = {"devices": ("devices", {}, "jax")}
+    for number, figure in enumerate(accelerator_public.FIGURES):
+        for side in figure.sides:
+            backend = "jax" if side == accelerator_public.JAX else "torch"
+            parts[f"{number} {side}"] = "public", {"number": number, "side": side}, backend
+    missing = [key for key in parts if "error" in found.get(key, {"error": "not measured"})]
+    # The next process imports while this one measures.
+    processes = (started(*parts[key][:2], options, parts[key][2]) for key in missing)
+    following = next(processes, None)
+    for key in missing:
+        process, following = following, next(processes, None)
+        try:
+            found[key] = found_by(process, {}, timeout=max(end - time.monotonic(), 0.01))
+        except subprocess.TimeoutExpired:
+            for each in filter(None, (process, following)):
+                each.kill()
+            print(f"{options['minutes']:g} minutes are over: the same command goes on at {key}", flush=True)
+            break
+        file.write_text(json.dumps(found, indent=2) + "\n")
+        lines = accelerator_public.page(found)
+        (output / "public.txt").write_text("\n".join(lines) + "\n")
+        print(f"{time.monotonic() - start:5.0f} s  {key} {found[key]}", flush=True)
+    print("\n".join(accelerator_public.page(found)))
 
 
 def run_part(name, arguments, options):
     """Measures a part in this process, on the devices asked for, and prints it for the process that started it."""
+    import pretraining_step  # noqa: F401 which imports what a part needs
     from keras_bert_impl import distribution
 
+    sys.stdin.readline()
     choice = distribution.Distribution(distribution=options["distribution"], devices=options["devices"])
     with distribution.distributed(choice), warnings.catch_warnings(record=True) as warned:
         figures = PARTS[name](options, **arguments)
@@ -244,11 +309,17 @@ def main():
     parser.add_argument("--distribution", default="single", help="as of keras-bert pretrain")
     parser.add_argument("--devices", type=int, help="as of keras-bert pretrain")
     parser.add_argument("--peer", action="store_true", help="also Hugging Face's step under torch")
+    parser.add_argument("--public", action="store_true", help="what others have published, instead")
+    parser.add_argument("--minutes", type=float, default=9.0, help="of --public")
+    parser.add_argument("--small", action="store_true", help="--public with tiny models, on a CPU")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     options = vars(parser.parse_args())
     part = options.pop("part")
     if part:
         run_part(*json.loads(part))
+        return
+    if options["public"]:
+        measure_public(options)
         return
     found, start = {}, time.monotonic()
     for name, arguments in plan(options):

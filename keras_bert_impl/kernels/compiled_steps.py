@@ -6,9 +6,13 @@ Compiled, the layers' Python runs once for each kind of step; lengths and batch 
 the second one on. The optimizer has a kernel for all weights at once already, see `adamw.py`.
 """
 
+import warnings
+
 import keras
 
 from keras_bert_impl.user_warnings import warn_user
+
+PLAIN_PREDICTIONS = 50  # batches that `predict` computes before it compiles: who asks for one text waits for no compiler
 
 
 class PlainSteps:
@@ -76,6 +80,9 @@ class CompiledSteps:
         """(loss, outputs, data as tensors); None where it is not compiled. `training` None computes no loss."""
         if not self.jit_compile:
             return None
+        if training is None and (predicted := vars(self).get("predicted_batches", 0)) < PLAIN_PREDICTIONS:
+            vars(self)["predicted_batches"] = predicted + 1
+            return None
         import torch
 
         data = keras.utils.unpack_x_y_sample_weight(keras.tree.map_structure(_as_tensor, data))
@@ -87,7 +94,9 @@ class CompiledSteps:
         # Keras notes the names of layers that are called, also within a block that is computed again.
         ignored = torch._dynamo.config.patch(skip_fwd_side_effects_in_bwd_under_checkpoint=True)
         try:
-            with ignored:
+            with ignored, warnings.catch_warnings():
+                # Of Keras' rules for types, which are functions of their arguments alone.
+                warnings.filterwarnings("ignore", "Dynamo detected a call to a `functools.lru_cache`")
                 found = steps[kind](self, *data, training)
             return found and (*found, data)
         except torch._dynamo.exc.TorchDynamoException as error:

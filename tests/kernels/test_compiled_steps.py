@@ -14,6 +14,7 @@ from tiers import full_but, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.encoders.trainable import enable_lora
+from keras_bert_impl.kernels import compiled_steps
 from keras_bert_impl.optimization import BertAdamW
 
 torch = pytest.importorskip("torch")
@@ -40,6 +41,11 @@ FIRST = [("Bert", "text_classifier")]
 def traced(monkeypatch):
     """torch's compiler without its last step, which makes machine code and takes the most time."""
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+
+
+@pytest.fixture(autouse=True)
+def compiled_at_once(monkeypatch):
+    monkeypatch.setattr(compiled_steps, "PLAIN_PREDICTIONS", 0)
 
 
 @pytest.fixture(autouse=True)
@@ -233,6 +239,18 @@ def test_what_the_compiler_cannot_take_is_computed_without_it_and_a_line_says_wh
         assert len(said) == is_compiled
     np.testing.assert_array_equal(*found)
     assert "test_compiled_steps.py" in said[0]
+
+
+def test_the_first_predictions_wait_for_no_compiler(traced, monkeypatch):
+    monkeypatch.setattr(compiled_steps, "PLAIN_PREDICTIONS", 2)
+    model = model_of("Bert", "text_classifier", num_layers=1)
+    model.compile(loss=model.loss, jit_compile=True)
+    inputs, _ = data_of("text_classifier", model.encoder.config)
+    found = []
+    for programs in (0, 0, 1, 1):
+        found.append(model.predict_on_batch(inputs))
+        assert len(model.compiled_steps) == programs
+    np.testing.assert_allclose(found[1:], found[:-1], atol=1e-6)
 
 
 def test_a_gpu_compiles_unless_it_is_told_otherwise(monkeypatch):

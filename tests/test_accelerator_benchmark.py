@@ -104,3 +104,34 @@ def test_the_page_shows_a_wrong_kernel_and_says_which_attention_was_chosen_and_w
     text = "\n".join(accelerator.page({"devices": [{}], "checks": [checks], "host": [], "state": [STATE]}))
     assert "WRONG" in text and "attention, dropout  1.00e-03 (0.02) right  by_ops\n" in text
     assert text.endswith(f"warnings\n  {refused}")
+
+
+def test_published_figures_are_kept_at_once_and_the_same_command_goes_on(accelerator, monkeypatch, tmp_path):
+    public, row = (
+        accelerator.accelerator_public,
+        {"seconds_per_step": 0.1, "seconds_of_first_steps": 9, "memory_gib": 2},
+    )
+    figure = public.Figure("A step", "bert_base", "pretrain", 2, 8, (public.TORCH, public.PEER), ahead=1.2)
+    monkeypatch.setattr(public, "FIGURES", (figure,))
+    monkeypatch.setattr(accelerator, "started", lambda name, arguments, options, backend: (arguments, backend))
+    measured = []
+
+    def found_by(process, arguments, timeout):
+        measured.append(process)
+        if len(measured) == 3:
+            raise KeyboardInterrupt
+        return {**row, "sequences_per_second": 30.0 if process[0].get("side") == public.TORCH else 20.0}
+
+    monkeypatch.setattr(accelerator, "found_by", found_by)
+    options = {"output": str(tmp_path), "minutes": 9, "small": True, "steps": 2}
+    with pytest.raises(KeyboardInterrupt):
+        accelerator.measure_public(options)
+    assert "transformers compiled by torch: not measured yet" in (tmp_path / "public.txt").read_text()
+    accelerator.measure_public(options)
+    assert [(one[0].get("side"), one[1]) for one in measured] == [
+        *((None, "jax"), (public.TORCH, "torch"), (public.PEER, "torch"), (public.PEER, "torch")),
+    ]
+    text = (tmp_path / "public.txt").read_text()
+    assert (
+        "torch: 30.0 sequences/s, 100.0 ms" in text and "1.50 times transformers compiled by torch (goal 1.2)" in text
+    )

@@ -12,7 +12,8 @@ import keras
 
 from keras_bert_impl.user_warnings import warn_user
 
-PLAIN_PREDICTIONS = 50  # batches that `predict` computes before it compiles: who asks for one text waits for no compiler
+# Batches that `predict` computes before it compiles: who asks for one text waits for no compiler.
+PLAIN_PREDICTIONS = 50
 
 
 class PlainSteps:

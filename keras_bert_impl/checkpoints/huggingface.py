@@ -88,15 +88,11 @@ def save(model, directory, tokenizer=None, dtype="float32"):
     config = {**config_of(model), **({"untrained": untrained} if untrained else {})}
     if dtype != "float32":
         config["dtype"] = "float32"  # transformers would compute in the type of the file
-    pools = hasattr(model, "pooling")
     left = _of_another_kind(model, directory)
     with replaced_together(directory, _superseded) as target:
         safetensors.numpy.save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
         (target / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-        if pools:
-            sentence_transformers.write(model, target)
-        if tokenizer is not None:
-            tokenizer.save_pretrained(target, getattr(model, "sequence_length", encoder.config.max_length))
+        write_beside(model, target, tokenizer, getattr(model, "sequence_length", encoder.config.max_length))
         completeness.check_settings(model, tokenizer, lambda: open_checkpoint(target), FORM)
         model_card.write(open_checkpoint(target), tokenizer, target, directory)
     if left:
@@ -104,6 +100,15 @@ def save(model, directory, tokenizer=None, dtype="float32"):
             f"{directory} held a model of sentence-transformers, which a {type(model).__name__} is not: removed "
             f"{', '.join(left)}."
         )
+
+
+def write_beside(model, directory, tokenizer, sequence_length):
+    """Writes what a checkpoint has beside config.json and weights: the files of the tokenizer, if there is one, and
+    those of sentence-transformers."""
+    if hasattr(model, "pooling"):
+        sentence_transformers.write(model, directory)
+    if tokenizer is not None:
+        tokenizer.save_pretrained(directory, sequence_length)
 
 
 def config_of(model):

@@ -3,11 +3,12 @@
 from keras_bert_impl import startup
 from keras_bert_impl.checkpoints import huggingface
 from keras_bert_impl.encoders.asked import SENTENCE, kind_of
-from keras_bert_impl.export import row_samples
+from keras_bert_impl.export import array_names, row_samples
 from keras_bert_impl.export.formats import FORMATS
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.text.tokenizers.tokenizer_json import write_portable_file
 
+FILE_NAMES = {ours: name for name, ours in array_names.OUTPUTS.items()}
 STRIDE = 128  # tokens that two windows over a long context have in common
 
 
@@ -18,6 +19,7 @@ def write(model, tokenizer, sequence_length, target, format_name, precision="flo
         library and its version, kind of model, format, precision, longest row, what is done with longer texts if they
         are not cut, axes of the inputs, figures, and facts.
     tokenizer.json: with it, the `tokenizers` library alone gives the ids; see `tokenizer_json.write_portable_file`.
+    the files of the tokenizer and of sentence-transformers that a checkpoint has.
     example.py: a program that runs the model with its runtime alone.
     """
     takes_strings = format_name == "saved_model"
@@ -33,6 +35,7 @@ def write(model, tokenizer, sequence_length, target, format_name, precision="flo
         **facts,
         "figures": figures,
     }
+    huggingface.write_beside(model, target, tokenizer, sequence_length)
     write_json(target / "config.json", {**huggingface.config_of(model), "export": export})
     write_portable_file(
         tokenizer,
@@ -60,9 +63,6 @@ encodings = [encoding, *encoding.overflowing]  # windows over a long context""",
 # Lines that change the rows.
 CHANGE = {
     "choose": "rows = {name: array[np.newaxis] for name, array in rows.items()}  # (texts, choices, length)\n",
-    "fill_mask": """places = [np.flatnonzero(row == tokenizer.token_to_id("[MASK]")) for row in rows["token_ids"]]
-rows["mask_positions"] = np.array(places, "int32")  # equally many in each text, or padded with 0
-""",
 }
 # Lines that print answers; those of other tasks print the output that the task shows.
 ANSWER = {
@@ -78,7 +78,8 @@ for window, start, end in zip(encodings, outputs["start_logits"], outputs["end_l
               for i in of_context for j in of_context if i <= j < i + 30]
 score, first, last = max(spans)
 print(context[first:last])""",
-    "fill_mask": 'print([tokenizer.id_to_token(i) for i in (-outputs["logits"][0, 0]).argsort()[:5]])',
+    "fill_mask": """place = encodings[0].tokens.index("[MASK]")
+print([tokenizer.id_to_token(i) for i in (-outputs["logits"][0, place]).argsort()[:5]])""",
 }
 PROGRAM = '''"""Runs the model of this directory: pip install {packages} tokenizers numpy."""
 
@@ -95,8 +96,8 @@ tokenizer = Tokenizer.from_file(str(here / "tokenizer.json"))
 {load}
 
 {encode}
-arrays = {{"token_ids": "ids", "segment_ids": "type_ids", "padding_mask": "attention_mask"}}
-rows = {{name: np.array([getattr(one, field) for one in encodings], "int32") for name, field in arrays.items()}}
+arrays = {{"input_ids": "ids", "token_type_ids": "type_ids", "attention_mask": "attention_mask"}}
+rows = {{name: np.array([getattr(one, field) for one in encodings], "int64") for name, field in arrays.items()}}
 {change}outputs = run(rows)
 {answer}
 '''
@@ -126,6 +127,8 @@ def program(asked, format_name, precision, mask="[MASK]"):
         imports=imports,
         load=load.replace('"f32"', '"bf16"') if precision == "bfloat16" else load,
         encode=ENCODE.get(task, TEXTS).replace("[MASK]", mask),
-        change=CHANGE.get(task, "").replace("[MASK]", mask),
-        answer=ANSWER.get(task, f'print(outputs["{asked.shown}"])'),
+        change=CHANGE.get(task, ""),
+        answer=ANSWER.get(task, f'print(outputs["{FILE_NAMES.get(asked.shown, asked.shown)}"])').replace(
+            "[MASK]", mask
+        ),
     )

@@ -5,6 +5,7 @@ The graphs themselves are in `text_signatures`, `onnx_graph` and `litert_graph`,
 
 import contextlib
 import pathlib
+import shutil
 import tempfile
 
 from keras_bert_impl import features
@@ -77,10 +78,13 @@ def export_onnx(
 ):
     """Writes an ONNX file, which ONNX Runtime runs, whichever backend trained the model.
 
-    The file takes rows of ids, `token_ids`, `segment_ids` and `padding_mask`, int32 (batch, length), both sizes free;
-    for choices (batch, choices, length), and for masked words also `mask_positions`, (batch, masks). Its outputs,
-    float32, are those of the model's `named_outputs`. Beside it lie the files that `export_files.write` lists; with
-    tokenizer.json, the `tokenizers` library alone makes the rows.
+    The file, onnx/model.onnx, has the names that transformers gives to arrays, so that sentence-transformers, optimum
+    and transformers.js open the directory. It takes rows of ids, `input_ids`, `token_type_ids` and `attention_mask`,
+    int64 (batch, length), both sizes free; for choices (batch, choices, length). Its outputs are float32: `logits`, and
+    what follows from them; `start_logits` and `end_logits` of answers; `sentence_embedding` and `last_hidden_state` of
+    a TextEmbedder; `last_hidden_state`, `pooler_output` and `mean_pooled` of an encoder. A masked LM has logits at all
+    positions. Beside it lie the files that `export_files.write` lists; with tokenizer.json, the `tokenizers` library
+    alone makes the rows.
 
     Weights of other types are exported in float32. On TensorFlow or JAX, a separate process that runs torch writes the
     file. Before anything is kept, ONNX Runtime computes rows of several sizes, which have to equal the model's to 1e-4
@@ -114,7 +118,7 @@ def export_openvino(
     figures=None,
     calibration_texts=None,
 ):
-    """Writes an OpenVINO model, openvino_model.xml and .bin; see `export_onnx`, from whose file OpenVINO makes it.
+    """Writes an OpenVINO model, openvino/openvino_model.xml and .bin, from the file of `export_onnx`; see there.
 
     It has to be opened with INFERENCE_PRECISION_HINT f32, as example.py does, to give the model's outputs: where the
     processor can, OpenVINO computes in bfloat16 by default. For the precision int8, `calibration_texts` are a few
@@ -169,7 +173,7 @@ def new_export(name, model, directory, tokenizer, sequence_length, overwrite):
         write_on(*form.writer, model, tokenizer, sequence_length, target)
         if form.convert is not None:
             form.convert(target)
-            (target / FORMATS["onnx"].main_file).unlink()
+            shutil.rmtree(target / "onnx")
         yield target, tokenizer, sequence_length
 
 

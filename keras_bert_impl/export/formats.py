@@ -30,21 +30,22 @@ class Format(typing.NamedTuple):
 
 
 def convert_to_openvino(directory):
-    """Writes the ONNX file of a directory as openvino_model.xml and .bin, in float32."""
+    """Writes the ONNX file of a directory as an OpenVINO model, in float32."""
     import openvino
 
-    model = openvino.convert_model(directory / "model.onnx")
-    openvino.save_model(model, directory / "openvino_model.xml", compress_to_fp16=False)
+    model = openvino.convert_model(directory / FORMATS["onnx"].main_file)
+    (directory / "openvino").mkdir(exist_ok=True)
+    openvino.save_model(model, directory / FORMATS["openvino"].main_file, compress_to_fp16=False)
 
 
 NO_BFLOAT16 = "{} has no kernels for bfloat16 on a CPU; OpenVINO has: format openvino."
 ONNX_WRITER = ("torch", "keras_bert_impl.export.onnx_graph")
-RUN_ONNX = """session = onnxruntime.InferenceSession(here / "model.onnx")
+RUN_ONNX = """session = onnxruntime.InferenceSession(here / "onnx/model.onnx")
 names = [output.name for output in session.get_outputs()]
 run = lambda rows: dict(zip(names, session.run(None, rows)))"""
 # By default OpenVINO computes in bfloat16 where the processor can.
 RUN_OPENVINO = """hint = {"INFERENCE_PRECISION_HINT": "f32"}
-run = openvino.compile_model(here / "openvino_model.xml", "CPU", hint)"""
+run = openvino.compile_model(here / "openvino/openvino_model.xml", "CPU", hint)"""
 RUN_LITERT = """interpreter = Interpreter(str(here / "model.tflite"))
 signature = interpreter.get_signature_runner()
 run = lambda rows: signature(**rows)"""
@@ -58,7 +59,7 @@ FORMATS = {
     ),
     "onnx": Format(
         title="An ONNX file",
-        main_file="model.onnx",
+        main_file="onnx/model.onnx",
         extra="onnx",
         packages=("torch", "onnx", "onnxscript", "onnxruntime"),
         writer=ONNX_WRITER,
@@ -70,7 +71,7 @@ FORMATS = {
     ),
     "openvino": Format(
         title="An OpenVINO model",
-        main_file="openvino_model.xml",
+        main_file="openvino/openvino_model.xml",
         extra="openvino",
         packages=("torch", "onnx", "onnxscript", "openvino"),
         writer=ONNX_WRITER,

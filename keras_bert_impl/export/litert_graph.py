@@ -24,7 +24,7 @@ def write(model, tokenizer, sequence_length, target):
 def converted(model):
     """The content of a LiteRT file whose signature takes and returns arrays by name."""
     axes, function = row_samples.arrays_of(model), row_samples.served(model)
-    inputs = [tf.TensorSpec([None] * len(names), tf.int32, name=name) for name, names in axes.items()]
+    inputs = [tf.TensorSpec([None] * len(names), tf.int64, name=name) for name, names in axes.items()]
     of_arrays = tf.function(lambda *arrays: function(dict(zip(axes, arrays, strict=True))), input_signature=inputs)
     concrete = of_arrays.get_concrete_function()
     # The converter would leave Keras' variables as variables, which LiteRT's interpreter finds empty and reads as NaN.

@@ -11,17 +11,17 @@ import torch
 from keras_bert_impl.export import handover, row_samples
 from keras_bert_impl.export.precisions import quiet
 
-FILE = "model.onnx"
+FILE = "onnx/model.onnx"
 OPSET = 20  # the first with Gelu; the Attention of 23 does not broadcast a mask over the queries in ONNX Runtime 1.32
 
 
 def write(model, tokenizer, sequence_length, target):
-    """Writes model.onnx, and samples for comparison, to the new directory `target`."""
-    target.mkdir()
+    """Writes onnx/model.onnx, and samples for comparison, to the new directory `target`."""
+    (target / FILE).parent.mkdir(parents=True)
     model = row_samples.float32_model(model)
     row_samples.write(model, tokenizer, sequence_length, target)
     axes = row_samples.arrays_of(model)
-    rows = row_samples.rows_of(model, (3, min(7, sequence_length), 2, 2), sequence_length)
+    rows = row_samples.rows_of(model, (3, min(7, sequence_length), 2), sequence_length)
     function = row_samples.served(model)
     # On the device of the weights, which may be a GPU.
     example = {name: keras.ops.convert_to_tensor(array) for name, array in rows.items()}

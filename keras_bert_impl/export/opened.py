@@ -9,6 +9,7 @@ import numpy as np
 from keras_bert_impl.batching import means_of_texts
 from keras_bert_impl.checkpoints.huggingface import MULTI_LABEL
 from keras_bert_impl.export import runtimes
+from keras_bert_impl.export.array_names import own_outputs
 from keras_bert_impl.export.formats import FORMATS
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.models.answers import of_length_one, sigmoid, softmax
@@ -17,7 +18,7 @@ ROWS = 64  # windows of long texts that are computed at once
 # Format and precision of which all activations of a run are rounded by one scale: each row runs alone and without
 # padding, so that no answer depends on the others.
 ALONE = {("onnx", "int8")}
-FIELDS = {"token_ids": "ids", "segment_ids": "type_ids", "padding_mask": "attention_mask"}
+FIELDS = {"input_ids": "ids", "token_type_ids": "type_ids", "attention_mask": "attention_mask"}
 
 
 def description_of(directory):
@@ -90,8 +91,8 @@ class TextReader:
 
     def _outputs(self, run, encodings):
         if not self._is_alone:
-            return run(rows_of(encodings))
-        parts = [run(rows_of([encoding])) for encoding in encodings]
+            return own_outputs(run(rows_of(encodings)))
+        parts = [own_outputs(run(rows_of([encoding]))) for encoding in encodings]
         return {name: joined([part[name] for part in parts]) for name in parts[0]}
 
     def _two_ends(self, texts):
@@ -125,7 +126,7 @@ class TextReader:
 
 def rows_of(encodings):
     """The rows of encodings of the library `tokenizers` that are equally long."""
-    return {name: np.array([getattr(one, field) for one in encodings], "int32") for name, field in FIELDS.items()}
+    return {name: np.array([getattr(one, field) for one in encodings], "int64") for name, field in FIELDS.items()}
 
 
 def open_export(directory, threads=None, batch_size=32):

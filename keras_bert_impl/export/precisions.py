@@ -19,9 +19,8 @@ import logging
 import pathlib
 import warnings
 
-import numpy as np
-
 from keras_bert_impl.batching import SortedBatches
+from keras_bert_impl.export.array_names import INPUTS
 from keras_bert_impl.export.runtimes import require, saturates
 from keras_bert_impl.preprocessing import ChoicePreprocessor, TextPreprocessor
 
@@ -122,17 +121,12 @@ def reduce_litert(path, precision, calibration_rows=None):
 
 
 def calibration_rows(model, texts, tokenizer, sequence_length):
-    """Rows of texts as the model takes them in `predict`, in batches of similar length: a list of dicts.
-
-    Texts for masked words need no [MASK] here: every row predicts its second token.
-    """
+    """Rows of texts as the file takes them, in batches of similar length: a list of dicts."""
     preprocessor = ChoicePreprocessor if model.asked.task == "choose" else TextPreprocessor
     rows = preprocessor(tokenizer, sequence_length).rows(texts)
     batches = SortedBatches(tokenizer, rows, ROWS_AT_ONCE, sequence_length, multiple=1)
     found = [batches.whole_batch(number) for number in range(batches.num_batches)]
-    if model.asked.task == "fill_mask":
-        found = [{**rows, "mask_positions": np.ones((len(rows["token_ids"]), 1), "int32")} for rows in found]
-    return found
+    return [{theirs: rows[ours].astype("int64") for theirs, ours in INPUTS.items()} for rows in found]
 
 
 @contextlib.contextmanager
@@ -149,6 +143,8 @@ def quiet():
 
 
 def size_of(directory):
-    """Bytes of the files of an exported model, those beside it left out."""
-    beside = ("config.json", "tokenizer.json", "example.py")
-    return sum(path.stat().st_size for path in pathlib.Path(directory).rglob("*") if path.name not in beside)
+    """Bytes of an exported model, without the files beside it."""
+    parts = ("saved_model.pb", "variables", "assets", "onnx", "openvino", "model.tflite")
+    roots = [pathlib.Path(directory, part) for part in parts]
+    found = [path for root in roots for path in (root, *root.rglob("*"))]
+    return sum(path.stat().st_size for path in found if path.is_file())

@@ -4,26 +4,36 @@ Keras model gives for them: an export is compared with them before it is kept.""
 import keras
 import numpy as np
 
-from keras_bert_impl import features
+from keras_bert_impl.export.array_names import INPUTS, file_outputs, own_rows
 from keras_bert_impl.models.span_answers import SCORE_OF_PADDING
 
 FILE = "samples.npz"
 TOLERANCE = 1e-4  # of the largest output, or of 1 if all outputs are smaller
-# batch, length, choices, masks; a length of 0 stands for the longest.
-SIZES = ((3, 5, 2, 2), (1, 0, 3, 1))
+# batch, length, choices; a length of 0 stands for the longest.
+SIZES = ((3, 5, 2), (1, 0, 3))
 
 
 def served(model):
     """The function to export: from a dict of the arrays of `arrays_of` to a dict of named outputs, all float32, which
     padding does not change."""
-    return lambda rows: model.named_outputs(model(rows, training=False), rows)
+    # Other programs make the vector of a text from those of its tokens.
+    more = {}
+    if hasattr(model, "pooling"):
+        more = {"sequence_output": keras.ops.cast(model.encoder.token_vectors(model.encoder.output), "float32")}
+    graph = keras.Model(model.input, [model.output, more])
+
+    def function(arrays):
+        rows = own_rows(model, arrays)
+        outputs, more = graph(rows, training=False)
+        return file_outputs(model.named_outputs(outputs, rows) | more)
+
+    return function
 
 
 def arrays_of(model):
-    """The names of the axes of each input by its name, in the order of `features.ENCODER_INPUTS`; all are int32."""
+    """The names of the axes of each input of a file by its name; all are int64, as transformers' are."""
     axes = ("batch", "choices", "length") if len(model.input["token_ids"].shape) == 3 else ("batch", "length")
-    masks = {"mask_positions": ("batch", "masks")} if "mask_positions" in model.input else {}
-    return {**dict.fromkeys(features.ENCODER_INPUTS, axes), **masks}
+    return dict.fromkeys(INPUTS, axes)
 
 
 def quantization_of(model):
@@ -54,16 +64,15 @@ def float32_model(model):
 
 def rows_of(model, size, longest, seed=0):
     """Random rows of a size, with padding in all but the first."""
-    batch, length, choices, masks = size
-    axes = {"batch": batch, "length": min(length or longest, longest), "choices": choices, "masks": masks}
+    batch, length, choices = size
+    axes = {"batch": batch, "length": min(length or longest, longest), "choices": choices}
     random, rows = np.random.default_rng(seed), {}
     vocabulary_size = getattr(model, "encoder", model).config.vocabulary_size
     for name, names in arrays_of(model).items():
         shape = tuple(axes[axis] for axis in names)
-        high = {"token_ids": vocabulary_size, "segment_ids": 2, "mask_positions": axes["length"]}.get(name, 2)
-        rows[name] = random.integers(0, high, shape).astype("int32")
-    rows["padding_mask"][:] = 1
-    rows["padding_mask"][1:, ..., axes["length"] // 2 :] = 0
+        rows[name] = random.integers(0, vocabulary_size if name == "input_ids" else 2, shape)
+    rows["attention_mask"][:] = 1
+    rows["attention_mask"][1:, ..., axes["length"] // 2 :] = 0
     return rows
 
 
@@ -73,7 +82,7 @@ def write(model, tokenizer, longest, target):
     for number, size in enumerate(SIZES):
         rows = rows_of(model, size, longest, number)
         # What is calibrated with texts has only seen this token there.
-        rows["token_ids"][..., 0] = tokenizer.cls_id
+        rows["input_ids"][..., 0] = tokenizer.cls_id
         outputs = function({name: keras.ops.convert_to_tensor(array) for name, array in rows.items()})
         arrays |= {f"{number} in {name}": array for name, array in rows.items()}
         arrays |= {f"{number} out {name}": keras.ops.convert_to_numpy(array) for name, array in outputs.items()}
@@ -93,10 +102,10 @@ def read(target):
 def axes_of_outputs(samples):
     """The axes of each output by its name: a number where the size is the same for all rows, else its name."""
     (rows, outputs), (_, others) = samples[:2]
-    names = ("batch", "length") if rows["token_ids"].ndim == 2 else ("batch", "choices", "length")
-    sizes = dict(zip(rows["token_ids"].shape, names, strict=True))
+    names = ("batch", "length") if rows["input_ids"].ndim == 2 else ("batch", "choices", "length")
+    sizes = dict(zip(rows["input_ids"].shape, names, strict=True))
     return {
-        name: [size if size == other else sizes.get(size, "masks") for size, other in zip(shape, shapes, strict=True)]
+        name: [size if size == other else sizes[size] for size, other in zip(shape, shapes, strict=True)]
         for name, shape, shapes in ((name, array.shape, others[name].shape) for name, array in outputs.items())
     }
 
@@ -115,7 +124,7 @@ def largest_difference(run, samples):
                 raise RuntimeError(
                     f"The export gives {name} of shape {np.shape(found[name])} with "
                     f"{np.size(found[name]) - np.isfinite(found[name]).sum()} values that are not finite for rows of "
-                    f"shape {rows['token_ids'].shape}; the model gives shape {array.shape}. Nothing was kept. Please "
+                    f"shape {rows['input_ids'].shape}; the model gives shape {array.shape}. Nothing was kept. Please "
                     "report this with the versions of the packages."
                 )
             largest = np.abs(array).max(initial=1.0, where=array > SCORE_OF_PADDING)

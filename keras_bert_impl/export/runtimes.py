@@ -52,7 +52,7 @@ def open_onnx(directory, threads=None, precision=None):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or 0
     session = onnxruntime.InferenceSession(
-        pathlib.Path(directory, "model.onnx"), options, providers=["CPUExecutionProvider"]
+        pathlib.Path(directory, "onnx/model.onnx"), options, providers=["CPUExecutionProvider"]
     )
     names = [output.name for output in session.get_outputs()]
     return lambda rows: dict(zip(names, session.run(None, rows), strict=True))
@@ -66,7 +66,7 @@ def open_openvino(directory, threads=None, precision="float32"):
     # Weights are read, not mapped: a file that is overwritten in place would end the process (SIGBUS).
     options = {"INFERENCE_PRECISION_HINT": "bf16" if precision == "bfloat16" else "f32", "ENABLE_MMAP": False}
     options |= {"INFERENCE_NUM_THREADS": threads} if threads else {}
-    compiled = openvino.compile_model(pathlib.Path(directory, "openvino_model.xml"), "CPU", options)
+    compiled = openvino.compile_model(pathlib.Path(directory, "openvino/openvino_model.xml"), "CPU", options)
     names = [output.get_any_name() for output in compiled.outputs]
     of_thread = threading.local()
 

@@ -12,7 +12,7 @@ from keras_bert_impl.console import say
 
 SAVED_MODEL = "saved_model.pb"
 # A version is written completely once one of these is there: an export is renamed when it is whole.
-MAIN_FILES = (SAVED_MODEL, "openvino_model.xml", "model.onnx")
+MAIN_FILES = (SAVED_MODEL, "openvino/openvino_model.xml", "onnx/model.onnx")
 LARGEST_VERSION = 2**63 - 1  # clients give a version as a 64-bit number
 
 

@@ -57,14 +57,14 @@ def reduced(written, target, format_name, precision, model):
     path = target / form.main_file
     if format_name == "openvino":
         # With padding, pairs and [CLS], as in the samples: the ranges of activations are those of these rows.
-        rows = [row_samples.rows_of(model, (8, length, 1, 1), 16, seed=length) for length in (5, 7, 9, 12, 16)]
+        rows = [row_samples.rows_of(model, (8, length, 1), 16, seed=length) for length in (5, 7, 9, 12, 16)]
         for batch in rows:
-            batch["token_ids"][:, 0] = model.tokenizer.cls_id
+            batch["input_ids"][:, 0] = model.tokenizer.cls_id
     form.reduce(path, precision, rows)
     path = path.with_suffix(".bin") if format_name == "openvino" else path
     run = form.open(target, None, precision)
     difference = row_samples.largest_difference(run, row_samples.read(written))
-    return path.stat().st_size / (written / path.name).stat().st_size, difference
+    return path.stat().st_size / (written / path.relative_to(target)).stat().st_size, difference
 
 
 # OpenVINO stores bfloat16 as float16; whether it computes in bfloat16 depends on the processor.
@@ -123,8 +123,8 @@ def test_a_precision_that_a_format_lacks_is_refused_before_anything_is_written(m
 
 def test_calibration_rows_hold_every_text_once_without_needless_padding(model):
     batches = precisions.calibration_rows(model, (TEXTS, TEXTS[::-1]), model.tokenizer, 16)
-    assert sum(len(rows["token_ids"]) for rows in batches) == len(TEXTS)
-    assert all(rows["padding_mask"][:, -1].any() and rows["segment_ids"].any() for rows in batches)
+    assert sum(len(rows["input_ids"]) for rows in batches) == len(TEXTS)
+    assert all(rows["attention_mask"][:, -1].any() and rows["token_type_ids"].any() for rows in batches)
 
 
 def test_small_tables_stay_exact_for_segments_that_no_text_of_calibration_has():

@@ -105,7 +105,8 @@ _IGNORABLE = character_class(CASE_IGNORABLE)
 # characters in between do not count; elsewhere it becomes the ordinary small sigma.
 BEFORE_FINAL_SIGMA = f"[{_CASED}][{_IGNORABLE}]*"
 AFTER_FINAL_SIGMA = f"[{_IGNORABLE}]*(?:[^{_CASED}{_IGNORABLE}]|$)"
-_FINAL_SIGMA = rf"{BEFORE_FINAL_SIGMA}\KΣ(?={AFTER_FINAL_SIGMA})"  # as Oniguruma reads it
+# As Oniguruma and JavaScript read it, which looks for the letter first.
+_FINAL_SIGMA = rf"Σ(?<={BEFORE_FINAL_SIGMA}Σ)(?={AFTER_FINAL_SIGMA})"
 _PRINTABLE_ASCII = re.compile(r"[\t\n\r -~]*")
 
 

@@ -158,3 +158,39 @@ def test_missing_packages_are_one_line_with_the_remedy(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"keras_bert_impl\[onnx\]"):
         export_onnx(model, tmp_path / "served")
+
+
+@on("torch")  # it writes ONNX files
+def test_transformers_tokenizer_and_names_give_the_models_outputs(tmp_path, monkeypatch):
+    transformers, onnxruntime = pytest.importorskip("transformers"), pytest.importorskip("onnxruntime")
+    monkeypatch.chdir(tmp_path)
+    texts = ["The cat sat.", "It slept in [MASK] ."]
+
+    def outputs(kind, **arguments):
+        model = make(kind, **arguments)
+        export_onnx(model, kind)
+        rows = transformers.AutoTokenizer.from_pretrained(kind)(texts, padding=True, return_tensors="np")
+        session = onnxruntime.InferenceSession(f"{kind}/onnx/model.onnx")
+        assert {one.type for one in session.get_inputs()} == {"tensor(int64)"}
+        arrays = {one.name: rows.get(one.name, np.zeros_like(rows["input_ids"])) for one in session.get_inputs()}
+        names = [one.name for one in session.get_outputs()]
+        return model, rows, dict(zip(names, session.run(None, arrays), strict=True))
+
+    model, rows, found = outputs("TextEmbedder", pooling="mean", normalize=True)
+    mask = rows["attention_mask"][..., None]
+    means = (found["last_hidden_state"] * mask).sum(1) / mask.sum(1)  # as sentence-transformers makes them
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    np.testing.assert_allclose(found["sentence_embedding"], means, atol=1e-6)
+    vectors = [model.embed(text) for text in texts[:1]]
+    np.testing.assert_allclose(found["sentence_embedding"][:1], vectors, atol=1e-5)
+    assert (tmp_path / "TextEmbedder/modules.json").is_file() and (tmp_path / "TextEmbedder/1_Pooling").is_dir()
+
+    model, _, found = outputs("TextRegressor")
+    np.testing.assert_allclose(found["logits"][:1, 0], model.predict(texts[:1], verbose=0)[:, 0], atol=1e-5)
+
+    model, rows, found = outputs("MaskedLM")
+    place = rows["input_ids"][1].tolist().index(model.tokenizer.mask_id)
+    expected = model.predict(texts[1:], verbose=0)[0, 0]
+    np.testing.assert_allclose(found["logits"][1, place], expected, atol=1e-5)
+    # JavaScript, in which transformers.js reads the steps, has another sign for what is not replaced.
+    assert "\\K" not in (tmp_path / "MaskedLM/tokenizer.json").read_text()

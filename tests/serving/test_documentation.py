@@ -82,7 +82,7 @@ def test_the_client_of_the_page_is_answered(server, capsys):
 def test_the_commands_that_export_new_versions_write_them(films, page, monkeypatch):
     exports = [words for block in page for words in commands(block, "keras-bert") if words[0] == "export"]
     monkeypatch.chdir(films)
-    for words, written in zip(exports, ("2/saved_model.pb", "3/openvino_model.xml"), strict=True):
+    for words, written in zip(exports, ("2/saved_model.pb", "3/openvino/openvino_model.xml"), strict=True):
         main(words)
         assert pathlib.Path("films", written).is_file()
 

@@ -1,5 +1,7 @@
 """The REST interface, with the addresses, requests and answers of TensorFlow Serving.
 
+The addresses of other servers of embeddings and scores are in `embeddings`.
+
 POST /v1/models/NAME[/versions/N]:predict
 GET  /v1/models/NAME[/versions/N][/metadata]
 GET  /healthz  /readyz  /metrics  /monitoring/prometheus/metrics
@@ -18,7 +20,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from keras_bert_serving import json_tensors, model_messages
+from keras_bert_serving import embeddings, json_tensors, model_messages
 from keras_bert_serving.errors import ServingError, error_of, invalid, place_of
 from keras_bert_serving.request_inputs import bytes_of
 from keras_bert_serving.request_log import RequestEntry
@@ -56,7 +58,18 @@ def make_app(models, log, metrics, hosts=None, page=None):
         content, kind = metrics.page()
         return Response(content, media_type=kind)
 
+    others = {
+        "/v1/embeddings": embeddings.vectors,
+        "/rerank": embeddings.ranks,
+        "/v1/rerank": embeddings.ranked_documents,
+        "/v2/rerank": embeddings.ranked_documents,
+    }
     routes = [
+        *(
+            Route(path, functools.partial(answer_as, models, log, make), methods=["POST"])
+            for path, make in others.items()
+        ),
+        Route("/v1/models", lambda request: embeddings.listed(models)),
         Route("/v1/{rest:path}", functools.partial(answer, models, log), methods=["GET", "POST"]),
         Route("/healthz", lambda request: PlainTextResponse("ok\n")),
         Route("/readyz", ready),
@@ -68,21 +81,43 @@ def make_app(models, log, metrics, hosts=None, page=None):
     return OwnClients(Starlette(routes=routes, exception_handlers={404: not_found, 405: not_found}), hosts)
 
 
+def plain_error(message):
+    """The body of an error, as TensorFlow Serving has it."""
+    return {"error": message}
+
+
+async def answer_as(models, log, make, request):
+    """The response that `make` gives to a request's body."""
+
+    async def respond(entry):
+        body = await read_body(request, models.limits.max_body_bytes)
+        return await while_connected(request, make(models, body, entry))
+
+    entry = RequestEntry("rest", request.url.path.rpartition("/")[2])
+    return await logged(models, log, entry, respond, embeddings.error_of_clients)
+
+
 async def answer(models, log, request):
-    """The response to any request under /v1."""
+    """The response to any other request under /v1."""
     path = request.scope.get("raw_path", b"").decode("latin-1").partition("?")[0]
     asked = (ASK if request.method == "POST" else LOOK).fullmatch(path)
     parts = asked.groupdict() if asked else {}
     method = parts.get("method") or ("metadata" if parts.get("metadata") else "status")
     entry = RequestEntry("rest", method, urllib.parse.unquote(parts.get("model") or ""))
+    return await logged(models, log, entry, functools.partial(answer_of, models, request, path, parts))
+
+
+async def logged(models, log, entry, respond, form=plain_error):
+    """The response that `respond` makes, or that of its error, after it is logged; `form` makes the body of an error's
+    message."""
     try:
-        response = await answer_of(models, request, path, parts, entry)
+        response = await respond(entry)
     except ClientDisconnect:
         response = Response(status_code=499)  # nobody reads it; the log does
     except Exception as failure:
-        response = error_response(failure)
+        response = error_response(failure, form)
         if response.status_code >= 500 and not isinstance(failure, ServingError):
-            log.event("failed", method=method, model=entry.model, error=place_of(failure))
+            log.event("failed", method=entry.method, model=entry.model, error=place_of(failure))
     log.request(entry, response.status_code, models.names)
     return response
 
@@ -168,13 +203,13 @@ async def while_connected(request, answering):
         gone.cancel()
 
 
-def error_response(failure):
-    """The response to a request that failed: {"error": message}."""
+def error_response(failure, form=plain_error):
+    """The response to a request that failed, with the body that `form` makes of a message."""
     error = error_of(failure)
     headers = {"Retry-After": "1"} if error.http_status in (429, 503) else {}
     if error.http_status == 413:
         headers["Connection"] = "close"  # the rest of the request is not read
-    return JSONResponse({"error": str(error)}, error.http_status, headers)
+    return JSONResponse(form(str(error)), error.http_status, headers)
 
 
 async def not_found(request, failure):

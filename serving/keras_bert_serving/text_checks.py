@@ -63,6 +63,12 @@ class TextChecks:
             rows = [] if in_windows else rows
         return sum(count > length for count in self._token_counts(rows, length, "question" not in inputs)), length
 
+    def tokens_read(self, inputs):
+        """How many tokens the model reads of all texts, or of all pairs; 0 where nothing is known."""
+        columns = [[text.encode("utf-8", "replace") for text in texts] for texts in inputs.values()]
+        rows = list(zip(*columns, strict=True)) if self._length is not None else []
+        return sum(min(count, self._length) for count in self._token_counts(rows, 0))
+
     def longest_read(self, inputs, exactly):
         """The tokens of the longest row that is read, 0 where nothing is known; without `exactly` it may be fewer."""
         counts = self._token_counts(self._rows(inputs), 0 if exactly else math.inf)

@@ -112,7 +112,7 @@ def test_a_wrong_request_is_refused_with_400_and_the_reason(server, body, messag
         ("GET", f"/v1/models/toy/versions/{2**64}", 404, f"Specific(toy, {2**64})"),
         ("POST", "/v1/models/toy:frobnicate", 400, "Malformed request"),
         ("GET", "/v1/models/toy:predict", 400, "a POST with a body"),
-        ("GET", "/v1/models", 400, "/v1/models/NAME"),
+        ("GET", "/v1/models/", 400, "/v1/models/NAME"),
         ("GET", "/elsewhere", 404, "Malformed request"),
         ("DELETE", "/v1/models/toy", 405, "Malformed request"),
     ],

@@ -1,0 +1,121 @@
+"""What clients of embedding servers ask: vectors as OpenAI's clients do, scores as those of text-embeddings-inference
+and of Cohere do.
+
+POST /v1/embeddings                 {"model", "input", "encoding_format", "dimensions"}
+GET  /v1/models                     the models, as OpenAI lists them
+POST /rerank                        {"query", "texts", "raw_scores", "return_text", "model"}: text-embeddings-inference
+POST /v1/rerank  /v2/rerank         {"query", "documents", "top_n", "return_documents", "model"}: Cohere
+
+"model" is the name of a served model; it may be missing for scores if one model alone gives them.
+"""
+
+import asyncio
+import base64
+
+import numpy as np
+from starlette.responses import JSONResponse
+
+from keras_bert_impl.models.answers import of_length_one, sigmoid
+from keras_bert_serving.errors import invalid
+from keras_bert_serving.json_tensors import read_object
+from keras_bert_serving.request_inputs import shortened
+
+# The output that answers, and the signature that has it.
+VECTOR, SCORE = ("vector", "serving_default"), ("value", "pairs")
+
+
+async def vectors(models, body, entry):
+    """The response to /v1/embeddings. Raises ServingError."""
+    asked = read_object(body)
+    texts = asked.get("input")
+    texts = texts_in([texts] if isinstance(texts, str) else texts, "input")
+    encoding, size = asked.get("encoding_format") or "float", asked.get("dimensions")
+    if encoding not in ("float", "base64"):
+        raise invalid(f"encoding_format is {shortened(encoding)}, expected 'float' or 'base64'.")
+    servable = servable_for(models, asked.get("model"), VECTOR)
+    found, tokens = await outputs_of(models, servable, VECTOR, {"text": texts}, entry)
+    if size is not None:
+        if type(size) is not int or not 1 <= size <= found.shape[1]:
+            raise invalid(f"dimensions is {shortened(size)}, expected 1 to {found.shape[1]}, the width of the vectors.")
+        found = of_length_one(found[:, :size])  # of a model that was trained for it
+    found = found.astype("<f4")
+    written = found.tolist() if encoding == "float" else [base64.b64encode(row.tobytes()).decode() for row in found]
+    data = [{"object": "embedding", "index": number, "embedding": row} for number, row in enumerate(written)]
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return JSONResponse({"object": "list", "data": data, "model": servable.name, "usage": usage})
+
+
+def listed(models):
+    """The response to GET /v1/models."""
+    data = [{"id": each.name, "object": "model", "created": 0, "owned_by": "keras_bert_impl"} for each in models.models]
+    return JSONResponse({"object": "list", "data": data})
+
+
+async def ranks(models, body, entry):
+    """The response to /rerank. Raises ServingError."""
+    asked = read_object(body)
+    texts = texts_in(asked.get("texts"), "texts")
+    scores, _, _ = await scores_of(models, asked, texts, entry, is_raw=bool(asked.get("raw_scores")))
+    order = np.argsort(-scores, kind="stable").tolist()
+    more = (lambda place: {"text": texts[place]}) if asked.get("return_text") else lambda place: {}
+    return JSONResponse([{"index": place, "score": float(scores[place]), **more(place)} for place in order])
+
+
+async def ranked_documents(models, body, entry):
+    """The response to Cohere's form. Raises ServingError."""
+    asked = read_object(body)
+    documents = asked.get("documents")
+    if isinstance(documents, list):
+        documents = [one.get("text") if isinstance(one, dict) else one for one in documents]
+    texts, most = texts_in(documents, "documents"), asked.get("top_n")
+    if most is not None and (type(most) is not int or most < 1):
+        raise invalid(f"top_n is {shortened(most)}, expected a number above 0.")
+    scores, servable, tokens = await scores_of(models, asked, texts, entry)
+    order = np.argsort(-scores, kind="stable").tolist()[:most]
+    more = (lambda place: {"document": {"text": texts[place]}}) if asked.get("return_documents") else lambda place: {}
+    results = [{"index": place, "relevance_score": float(scores[place]), **more(place)} for place in order]
+    return JSONResponse({"results": results, "model": servable.name, "meta": {"tokens": {"input_tokens": tokens}}})
+
+
+async def scores_of(models, asked, texts, entry, is_raw=False):
+    """The scores of texts for a query, by default between 0 and 1; the Servable, and the tokens that it has read."""
+    (query,) = texts_in([asked.get("query")], "query")
+    servable = servable_for(models, asked.get("model"), SCORE)
+    inputs = {"text": [query] * len(texts), "text_pair": texts}
+    found, tokens = await outputs_of(models, servable, SCORE, inputs, entry)
+    return found if is_raw else sigmoid(found.astype("float64")), servable, tokens
+
+
+async def outputs_of(models, servable, kind, inputs, entry):
+    """The output of a kind for texts, and the tokens that the model has read."""
+    output, signature = kind
+    entry.answered_by(servable, signature, {})
+    entry.model, entry.rows = servable.name, len(inputs["text"])
+    outputs = await models.ask(servable, inputs, signature)
+    return outputs[output], await asyncio.to_thread(servable.text_checks.tokens_read, inputs)
+
+
+def servable_for(models, name, kind):
+    """The Servable of that name; None is the only one that gives outputs of the kind. Raises ServingError."""
+    output, signature = kind
+    able = [each.name for each in models.models if output in getattr(each.signatures.get(signature), "outputs", ())]
+    if name is None and len(able) == 1:
+        (name,) = able
+    if isinstance(name, str) and name not in able:
+        models.find(name)  # which says if there is none
+    if name not in able:
+        known = ", ".join(able) or "none"
+        raise invalid(f"'model' is {shortened(name)}: models that give the output {output} are {known}.")
+    return models.find(name)
+
+
+def error_of_clients(message):
+    """The body of an error, as OpenAI's clients and Cohere's read it."""
+    return {"error": {"message": message, "type": "invalid_request_error"}, "message": message}
+
+
+def texts_in(texts, name):
+    """A list of strings in a request. Raises ServingError."""
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+        raise invalid(f"Expecting {name!r} to be text, not ids or nothing; got {shortened(texts)}.")
+    return texts

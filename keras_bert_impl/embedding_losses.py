@@ -64,7 +64,7 @@ class CoSENTLoss(keras.losses.Loss):
         scores, labels, weights = (
             gathered_from_replicas(array)
             for array in (
-                self.scale * cosines_of_pairs(y_pred),
+                self.scale * self.scores(y_pred),
                 similarities(self, y_true),
                 weights_of_rows(sample_weight, y_pred),
             )
@@ -76,8 +76,122 @@ class CoSENTLoss(keras.losses.Loss):
         terms = ops.concatenate([ops.zeros((1,), "float32"), ops.reshape(terms, (-1,))])
         return ops.logsumexp(terms) / sum_over_replicas(ops.ones((), "float32"))
 
+    def scores(self, vectors):
+        """What is compared with the order of the labels, (batch,)."""
+        return cosines_of_pairs(vectors)
+
     def get_config(self):
         return {"scale": self.scale, "name": self.name}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class AnglELoss(CoSENTLoss):
+    """CoSENTLoss of the absolute angle score instead of the cosine: the halves of a vector are the real and imaginary
+    parts of complex numbers, and the score is that of the quotient of both vectors (Li & Li 2024, "AnglE-optimized text
+    embeddings"). Where cosines are near 1 or -1 and have hardly a gradient, it has one.
+
+    Arguments and labels are those of CoSENTLoss.
+    """
+
+    def __init__(self, scale=20.0, name="angle_loss"):
+        super().__init__(scale, name)
+
+    def scores(self, vectors):
+        directions = unit_vectors(vectors)
+        if directions.shape[-1] % 2:
+            directions = ops.concatenate([directions, ops.zeros_like(directions[..., :1])], axis=-1)
+        first, last = ops.split(directions, 2, axis=-1)
+        cosines = ops.sum(directions[:, 0] * directions[:, 1], axis=-1)
+        sines = ops.sum(last[:, 0] * first[:, 1] - first[:, 0] * last[:, 1], axis=-1)
+        return ops.abs(cosines + sines)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class ContrastiveLoss(WeightedLoss):
+    """Half of the squared cosine distance of similar pairs, and of what is missing from the margin for others, the mean
+    over the batch (Hadsell et al. 2006, equation 4).
+
+    Args:
+        margin: how far apart pairs that are not similar are to be; 0.5 as in sentence-transformers.
+
+    Labels are 1 for similar pairs and 0 for others, (batch,); vectors are (batch, 2, width).
+    """
+
+    columns, takes_similarities, label_range = (2, 2), True, (0.0, 1.0)
+
+    def __init__(self, margin=0.5, name="contrastive_loss"):
+        super().__init__(name)
+        self.margin = margin
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        check_columns(self, columns_of(y_pred))
+        labels, distances = similarities(self, y_true), 1 - cosines_of_pairs(y_pred)
+        losses = (labels * distances**2 + (1 - labels) * ops.relu(self.margin - distances) ** 2) / 2
+        return weighted_mean(losses, weights_of_rows(sample_weight, y_pred))
+
+    def get_config(self):
+        return {"margin": self.margin, "name": self.name}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class MarginMSELoss(WeightedLoss):
+    """Mean squared difference between the margin of a triplet, the product of anchor and positive less that of anchor
+    and negative, and the margin that a teacher's scores have (Hofstätter et al. 2021, section 3.2).
+
+    Labels are the teacher's margins, (batch,); vectors are (batch, 3, width): anchor, positive, negative.
+    """
+
+    columns, takes_similarities, label_range = (3, 3), True, None
+
+    def __init__(self, name="margin_mse_loss"):
+        super().__init__(name)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        check_columns(self, columns_of(y_pred))
+        vectors = ops.cast(y_pred, "float32")
+        margins = ops.sum(vectors[:, 0] * (vectors[:, 1] - vectors[:, 2]), axis=-1)
+        return weighted_mean((margins - similarities(self, y_true)) ** 2, weights_of_rows(sample_weight, y_pred))
+
+    def get_config(self):
+        return {"name": self.name}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class MatryoshkaLoss(keras.losses.Loss):
+    """The sum of a loss over vectors of several widths, the first numbers of each vector made of length 1: vectors that
+    are cut to one of these widths are good ones, too (Kusupati et al. 2022, equation 1).
+
+    Args:
+        loss: one of the losses here.
+        dims: the widths, such as (384, 128, 64). Give the whole one, too.
+        weights: of the widths; by default each counts 1.
+
+    Labels, vectors and errors are those of the loss. Raises ValueError for a width that vectors do not have.
+    """
+
+    def __init__(self, loss, dims, weights=None, name="matryoshka_loss"):
+        super().__init__(name=name, reduction="sum", dtype="float32")
+        self.loss, self.dims, self.weights = loss, tuple(dims), tuple(weights or [1.0] * len(dims))
+        if len(self.weights) != len(self.dims):
+            raise ValueError(f"weights has {len(self.weights)} numbers for {len(self.dims)} dims.")
+        # What `TextEmbedder` asks of a loss.
+        self.columns, self.takes_similarities = loss.columns, loss.takes_similarities
+        self.label_range = getattr(loss, "label_range", None)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        if not all(1 <= width <= y_pred.shape[-1] for width in self.dims):
+            raise ValueError(f"dims are {self.dims}, but vectors have {y_pred.shape[-1]} numbers.")
+        parts = [unit_vectors(y_pred[..., :width]) for width in self.dims]
+        losses = [self.loss(y_true, part, sample_weight) for part in parts]
+        return sum(weight * loss for weight, loss in zip(self.weights, losses, strict=True))
+
+    def get_config(self):
+        loss = keras.losses.serialize(self.loss)
+        return {"loss": loss, "dims": self.dims, "weights": self.weights, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "loss": keras.losses.deserialize(config["loss"])})
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

@@ -4,13 +4,17 @@ import pathlib
 import keras
 import numpy as np
 import pytest
-from golden.make_embedding_losses import embedding_losses_input
+from golden.make_embedding_losses import DIMS, WEIGHTS, embedding_losses_input
 from keras import ops
 from tiers import every_backend, full_on, three_in_full
 
 from keras_bert_impl.embedding_losses import (
+    AnglELoss,
+    ContrastiveLoss,
     CoSENTLoss,
     CosineSimilarityLoss,
+    MarginMSELoss,
+    MatryoshkaLoss,
     MultipleNegativesRankingLoss,
     TripletLoss,
     distances_of_triplets,
@@ -19,7 +23,11 @@ from keras_bert_impl.embedding_losses import (
 pytestmark = three_in_full
 
 GOLDEN = json.loads((pathlib.Path(__file__).parent / "golden" / "embedding_losses.json").read_text(encoding="utf-8"))
-LOSSES = (CosineSimilarityLoss, CoSENTLoss, MultipleNegativesRankingLoss, TripletLoss)
+LOSSES = (
+    *(CosineSimilarityLoss, CoSENTLoss, AnglELoss, ContrastiveLoss),
+    *(MultipleNegativesRankingLoss, TripletLoss, MarginMSELoss),
+)
+SETTINGS = {CosineSimilarityLoss: {}, MarginMSELoss: {}, TripletLoss: {"margin": 0.5}, ContrastiveLoss: {"margin": 0.1}}
 E = np.e
 
 
@@ -34,7 +42,9 @@ def rows(*angles):
 def test_losses_are_those_of_sentence_transformers(name):
     vectors, similarities = embedding_losses_input()
     vectors = vectors[:, : GOLDEN[name]["columns"]]
-    loss = next(kind for kind in LOSSES if name.startswith(kind.__name__))()
+    loss = next(kind for kind in LOSSES if name.removeprefix("MatryoshkaLoss of ").startswith(kind.__name__))()
+    if name.startswith("MatryoshkaLoss"):
+        loss = MatryoshkaLoss(loss, DIMS, WEIGHTS)
     labels = similarities if loss.takes_similarities else np.arange(vectors.shape[0] * vectors.shape[1])
     found = loss(labels if loss.takes_similarities else labels.reshape(vectors.shape[:2]), vectors)
     assert float(found) == pytest.approx(GOLDEN[name]["loss"], rel=1e-5)
@@ -106,9 +116,9 @@ def test_equal_vectors_have_a_distance_above_zero():
 
 @pytest.mark.parametrize("kind", LOSSES)
 def test_a_loss_keeps_its_settings_and_is_float32(kind):
-    loss = kind(**({} if kind is CosineSimilarityLoss else {"margin": 0.5} if kind is TripletLoss else {"scale": 3.0}))
+    loss = MatryoshkaLoss(kind(**SETTINGS.get(kind, {"scale": 3.0})), [5, 3])
     again = keras.losses.deserialize(keras.losses.serialize(loss))
-    assert again.get_config() == loss.get_config()
+    assert again.get_config() == loss.get_config() and again.loss.get_config() == loss.loss.get_config()
     vectors, similarities = embedding_losses_input()
     vectors = ops.cast(vectors[:, : kind.columns[0]], "bfloat16")
     labels = similarities if loss.takes_similarities else np.arange(7 * kind.columns[0]).reshape(7, -1)
@@ -123,3 +133,13 @@ def test_rows_of_another_number_of_texts_are_refused():
 def test_numbers_of_texts_are_not_taken_for_similarities():
     with pytest.raises(ValueError, match="CosineSimilarityLoss needs one similarity for each pair"):
         CosineSimilarityLoss()(np.zeros((3, 2), "int32"), np.zeros((3, 2, 5), "float32"))
+
+
+def test_matryoshka_learns_vectors_that_may_be_cut_and_refuses_widths_that_there_are_not():
+    vectors, similarities = embedding_losses_input()
+    whole = MatryoshkaLoss(CosineSimilarityLoss(), [5])(similarities, vectors[:, :2])
+    assert float(whole) == pytest.approx(float(CosineSimilarityLoss()(similarities, vectors[:, :2])), rel=1e-6)
+    with pytest.raises(ValueError, match="vectors have 5 numbers"):
+        MatryoshkaLoss(CosineSimilarityLoss(), [8, 4])(similarities, vectors[:, :2])
+    with pytest.raises(ValueError, match="weights has 1 numbers for 2 dims"):
+        MatryoshkaLoss(CosineSimilarityLoss(), [4, 2], [1.0])

@@ -148,7 +148,7 @@ class TextEmbedder(TaskModel):
         scale = getattr(loss, "label_range", None)
         if scale is not None:
             low, high = scale
-            why = f"but {kind} compares labels with cosines, from {low:g} to {high:g}: CoSENTLoss takes any scale"
+            why = f"but {kind} takes labels from {low:g} to {high:g}: CoSENTLoss takes any scale"
             scale = low, high, why
         rule = LabelRule((len(sizes.texts),), None, "the similarity of its pair", scale=scale)
         return checked_labels(labels, weights, rule, sizes)

@@ -11,6 +11,8 @@ import pathlib
 
 import numpy as np
 
+MATRYOSHKA, DIMS, WEIGHTS = ("CoSENTLoss", "MultipleNegativesRankingLoss"), (5, 3, 2), (1.0, 0.5, 2.0)
+
 
 def embedding_losses_input():
     """Vectors (7, 4, 5): anchors, positives and two columns of negatives; and a similarity for each row, with ties."""
@@ -32,11 +34,19 @@ def main():
         "MultipleNegativesRankingLoss": (ranking, 2),
         "MultipleNegativesRankingLoss with two negatives": (ranking, 4),
         "TripletLoss": (losses.TripletLoss(model=torch.nn.Identity(), triplet_margin=1.0), 3),
+        "AnglELoss": (losses.AnglELoss(model=torch.nn.Identity()), 2),
+        "ContrastiveLoss": (losses.ContrastiveLoss(model=torch.nn.Identity()), 2),
+        "MarginMSELoss": (losses.MarginMSELoss(model=torch.nn.Identity()), 3),
     }
     found = {}
     for name, (loss, columns) in cases.items():
         value = loss.compute_loss_from_embeddings(list(vectors[:, :columns].unbind(1)), similarities)
         found[name] = {"columns": columns, "loss": value.item()}
+        if name in MATRYOSHKA:  # as its MatryoshkaLoss shrinks them
+            shrunk = [torch.nn.functional.normalize(vectors[:, :columns, :width], dim=-1) for width in DIMS]
+            values = [loss.compute_loss_from_embeddings(list(each.unbind(1)), similarities) for each in shrunk]
+            weighted = sum(weight * each.item() for weight, each in zip(WEIGHTS, values, strict=True))
+            found[f"MatryoshkaLoss of {name}"] = {"columns": columns, "loss": weighted}
     path = pathlib.Path(__file__).with_name("embedding_losses.json")
     path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

@@ -181,7 +181,7 @@ def test_wrong_rows_are_named(columns, message, make):
 @pytest.mark.parametrize(
     ("loss", "labels", "message"),
     [
-        (CosineSimilarityLoss(), [0, 0.5, 4.2, 1, 5], r"labels\[2\] is 4.2, .* compares labels with cosines"),
+        (CosineSimilarityLoss(), [0, 0.5, 4.2, 1, 5], r"labels\[2\] is 4.2, .* takes labels from -1 to 1"),
         (CosineSimilarityLoss(), [0, 0.5, np.nan, 1, 1], r"labels\[2\] is nan, not a finite number"),
         (CosineSimilarityLoss(), None, "CosineSimilarityLoss takes the similarity of each pair"),
         (MultipleNegativesRankingLoss(), SIMILARITY, "MultipleNegativesRankingLoss takes no labels"),

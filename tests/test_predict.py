@@ -11,6 +11,7 @@ import pytest
 from conftest import WORDS
 
 import keras_bert_impl as kbi
+from keras_bert_impl.encoders.keras_methods import AdaptedModel
 from keras_bert_training.commands import predict
 from keras_bert_training.commands.predict import PredictConfig, parts_of
 
@@ -157,13 +158,13 @@ def test_malformed_rows_stop_or_are_skipped_and_counted(asked, capsys):
 
 
 def test_masks_are_filled_with_as_many_texts_at_once_as_asked(asked, monkeypatch):
-    rows_at_once, predict = [], keras.Model.predict
+    rows_at_once, predict = [], AdaptedModel.predict
 
     def watched(model, rows, batch_size=None, *others, **options):
         rows_at_once.append(batch_size)
         return predict(model, rows, batch_size, *others, **options)
 
-    monkeypatch.setattr(keras.Model, "predict", watched)
+    monkeypatch.setattr(AdaptedModel, "predict", watched)
     (row, _), model = asked(kbi.MaskedLM, {}, "the [MASK] sat on [MASK]\na [MASK] ran\n", batch_size=1, top_k=2)
     assert set(rows_at_once) == {1}
     found = [[guess["token"] for guess in guesses] for guesses in row["masks"]]

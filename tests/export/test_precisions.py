@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import WORDS
-from tiers import full_but
+from tiers import full_but, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.export import (
@@ -18,6 +18,7 @@ from keras_bert_impl.export import (
     opened,
     precisions,
     row_samples,
+    runtimes,
 )
 
 BACKEND = keras.backend.backend()
@@ -91,6 +92,20 @@ def test_fewer_bits_make_a_smaller_model_of_nearly_the_same_outputs(
     size, difference = reduced(written, tmp_path / "copy", format_name, precision, model)
     assert size < share
     assert 1e-6 < difference < 0.05
+
+
+@on("torch")  # OpenVINO
+def test_ranges_of_activations_are_those_of_all_rows_whatever_their_batches(written, model, tmp_path):
+    pytest.importorskip("nncf")
+    batches = [row_samples.rows_of(model, (8, length, 1), 16, seed=length) for length in (5, 9, 16)]
+    alone = [{name: array[[row]] for name, array in batch.items()} for batch in batches for row in range(8)]
+    found = []
+    for name, rows in (("batches", batches), ("alone", alone)):
+        shutil.copytree(written, tmp_path / name)
+        precisions.reduce_openvino(tmp_path / name / "openvino/openvino_model.xml", "int8", rows)
+        found.append(runtimes.open_openvino(tmp_path / name)(batches[1])["logits"])
+    exact = runtimes.open_openvino(written)(batches[1])["logits"]
+    np.testing.assert_allclose(found[0], found[1], atol=np.abs(found[0] - exact).max() / 3)
 
 
 FORMATS = {"torch": full_but(["onnx", "openvino"], "onnx"), "tensorflow": ["litert"]}

@@ -27,7 +27,7 @@ class WordCache:
     """
 
     def __init__(self, tokenizer):
-        self._lock = threading.Lock()  # servers tokenize in several threads
+        self._one_thread = threading.Lock()  # servers tokenize in several threads
         self._lowercase, self._table = tokenizer.lowercase, _Table(tokenizer.lowercase)
         self._model = Pipeline(tokenizer.model)
         longest = google_characters.MAX_CHARACTERS_PER_WORD
@@ -37,7 +37,7 @@ class WordCache:
 
     def __call__(self, texts: list[str]) -> Ragged:
         """The ids of texts without [CLS] and [SEP], int32 (texts, tokens)."""
-        with self._lock:
+        with self._one_thread:
             _, rows = self._between_spaces(" ".join(texts).split(" ") if len(texts) else [])
         counts = np.fromiter((text.count(" ") + 1 for text in texts), np.int64, len(texts))
         return Ragged(rows.values, np.diff(rows.offsets[np.cumsum(counts)], prepend=0))

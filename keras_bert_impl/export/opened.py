@@ -33,6 +33,9 @@ def description_of(directory):
 def open_texts(directory, threads=None):
     """A function from texts, or pairs of texts, to a dict of outputs: tokenizing is part of it."""
     export = description_of(directory)
+    main_file = FORMATS[export["format"]].main_file
+    if not pathlib.Path(directory, main_file).is_file():
+        raise ValueError(f"{directory} lacks {main_file}: export the model again, if it was made by an older version.")
     if export["format"] == "saved_model":
         return open_saved_model(directory, threads)
     runtimes.warn_of_overflow(directory, export)

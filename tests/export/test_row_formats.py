@@ -120,6 +120,10 @@ def test_another_backend_writes_what_this_one_trained(tmp_path):
     answers = opened.open_texts(tmp_path / "served")(TEXTS)
     np.testing.assert_allclose(answers["logits"], model.predict(TEXTS, verbose=0), atol=1e-5)
     export = opened.description_of(tmp_path / "served")
+    main_file = tmp_path / "served" / formats.FORMATS[export["format"]].main_file
+    main_file.unlink()
+    with pytest.raises(ValueError, match=f"lacks {main_file.name}|lacks onnx/{main_file.name}: export the model again"):
+        opened.open_texts(tmp_path / "served")
     assert (export["figures"], export["model"], export["sequence_length"]) == ({"accuracy": 0.5}, "TextClassifier", 11)
     assert export["inputs"]["input_ids"] == ["batch", "length"] and export["outputs"]["logits"] == ["batch", 3]
 

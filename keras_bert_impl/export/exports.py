@@ -174,6 +174,8 @@ def new_export(name, model, directory, tokenizer, sequence_length, overwrite):
         if form.convert is not None:
             form.convert(target)
             shutil.rmtree(target / "onnx")
+        if not (target / form.main_file).is_file():
+            raise FileNotFoundError(f"{form.title} was not written: {form.main_file} is missing.")
         yield target, tokenizer, sequence_length
 
 

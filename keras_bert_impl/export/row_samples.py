@@ -13,12 +13,11 @@ TOLERANCE = 1e-4  # of the largest output, or of 1 if all outputs are smaller
 SIZES = ((3, 5, 2), (1, 0, 3))
 
 
-def served(model):
+def served(model, with_tokens=True):
     """The function to export: from a dict of the arrays of `arrays_of` to a dict of named outputs, all float32, which
-    padding does not change."""
-    # Other programs make the vector of a text from those of its tokens.
+    padding does not change. `with_tokens`: an embedder also gives the vectors of tokens, which other programs pool."""
     more = {}
-    if hasattr(model, "pooling"):
+    if with_tokens and hasattr(model, "pooling"):
         more = {"sequence_output": keras.ops.cast(model.encoder.token_vectors(model.encoder.output), "float32")}
     graph = keras.Model(model.input, [model.output, more])
 
@@ -76,9 +75,9 @@ def rows_of(model, size, longest, seed=0):
     return rows
 
 
-def write(model, tokenizer, longest, target):
+def write(model, tokenizer, longest, target, with_tokens=True):
     """Writes rows of several sizes, which begin with [CLS], and the outputs of the model to the directory `target`."""
-    function, arrays = served(model), {}
+    function, arrays = served(model, with_tokens), {}
     for number, size in enumerate(SIZES):
         rows = rows_of(model, size, longest, number)
         # What is calibrated with texts has only seen this token there.

@@ -4,6 +4,7 @@ Keras model gives for them: an export is compared with them before it is kept.""
 import keras
 import numpy as np
 
+from keras_bert_impl.encoders.asked import kind_of
 from keras_bert_impl.export.array_names import INPUTS, file_outputs, own_rows
 from keras_bert_impl.models.span_answers import SCORE_OF_PADDING
 
@@ -16,14 +17,15 @@ SIZES = ((3, 5, 2), (1, 0, 3))
 def served(model, with_tokens=True):
     """The function to export: from a dict of the arrays of `arrays_of` to a dict of named outputs, all float32, which
     padding does not change. `with_tokens`: an embedder also gives the vectors of tokens, which other programs pool."""
-    more = {}
-    if with_tokens and hasattr(model, "pooling"):
-        more = {"sequence_output": keras.ops.cast(model.encoder.token_vectors(model.encoder.output), "float32")}
-    graph = keras.Model(model.input, [model.output, more])
+    whole = None
+    # A subclass may compute something else than its graph: then there are no tokens to pool.
+    if with_tokens and hasattr(model, "pooling") and type(model).call is kind_of(model).call:
+        tokens = keras.ops.cast(model.encoder.token_vectors(model.encoder.output), "float32")
+        whole = keras.Model(model.input, (model.output, {"sequence_output": tokens}))
 
     def function(arrays):
         rows = own_rows(model, arrays)
-        outputs, more = graph(rows, training=False)
+        outputs, more = whole(rows, training=False) if whole else (model(rows, training=False), {})
         return file_outputs(model.named_outputs(outputs, rows) | more)
 
     return function

@@ -57,6 +57,24 @@ def test_outputs_are_those_that_predict_gives():
     assert dict(zip(model.class_names, found.tolist(), strict=True)) == pytest.approx(expected, abs=1e-6)
 
 
+class Doubled:
+    """Mixin of a model that computes twice what its kind does."""
+
+    def call(self, inputs, training=None, mask=None):
+        return 2 * super().call(inputs, training=training, mask=mask)
+
+
+@pytest.mark.parametrize(("kind", "output"), [("TextClassifier", "logits"), ("TextEmbedder", "sentence_embedding")])
+def test_what_a_subclass_computes_is_exported(kind, output):
+    model = make(kind)
+    subclass = type(kind, (Doubled, type(model)), {})
+    doubled = subclass.from_config(model.get_config())
+    doubled.set_weights(model.get_weights())
+    arrays = arrays_of_rows(model.rows(TEXTS))
+    found, expected = (keras.ops.convert_to_numpy(row_samples.served(one)(arrays)[output]) for one in (doubled, model))
+    np.testing.assert_allclose(found, 2 * expected, atol=1e-5)
+
+
 def test_mean_of_an_encoder_leaves_padding_out():
     model, rows = make("BertEncoder"), make("TextEmbedder").rows(TEXTS)
     found = row_samples.served(model)(arrays_of_rows(rows))

@@ -101,15 +101,32 @@ def same_batch(batch, steps):
 
 def timed_fit(model, batch, steps, callbacks=()):
     """(seconds of the first `fit`, which compiles; seconds of a step, the median of three more) on the same batch."""
-    from in_turn import median_seconds
 
     def fit():
         model.fit(same_batch(batch, steps), epochs=1, shuffle=False, verbose=0, callbacks=list(callbacks))
 
+    return timed(fit, steps)
+
+
+def timed(run, steps):
+    """(seconds of the first call of `run`, which compiles; seconds of a step, of which it takes so many, the median of
+    three more)."""
+    from in_turn import median_seconds
+
     start = time.perf_counter()
-    fit()
-    first = time.perf_counter() - start
-    return first, median_seconds(fit, warm=0, repeats=3) / steps
+    run()
+    return time.perf_counter() - start, median_seconds(run, warm=0, repeats=3) / steps
+
+
+def timed_loop(train, steps):
+    """`timed` for a function that trains one step of torch and returns the loss."""
+
+    def run():
+        for _ in range(steps):
+            loss = train()
+        return loss.item()  # waits for the device
+
+    return timed(run, steps)
 
 
 def step(options, length, dropout, together):
@@ -182,7 +199,6 @@ def peer(options, length, dropout):
     import torch
 
     import pretraining_step
-    from in_turn import median_seconds
     from keras_bert_impl import BertConfig
     from keras_bert_impl.features import usual_predictions
 
@@ -195,12 +211,7 @@ def peer(options, length, dropout):
         options["precision"].removeprefix("mixed_"), True, "cuda" if torch.cuda.is_available() else "cpu",
     )  # fmt: skip
 
-    def steps():
-        for _ in range(options["steps"]):
-            loss = run()
-        return loss.item()  # waits for the device
-
-    seconds = median_seconds(steps, warm=1, repeats=3) / options["steps"]
+    _, seconds = timed_loop(run, options["steps"])
     return {"length": length, "rows": rows, "dropout": dropout, "seconds_per_step": seconds,
             "tokens_per_second": rows * length / seconds}  # fmt: skip
 

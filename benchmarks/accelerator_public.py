@@ -87,8 +87,7 @@ def ours(figure, is_small, steps):
     import numpy as np
 
     import keras_bert_impl as kbi
-    from accelerator import same_batch, timed_fit
-    from in_turn import median_seconds
+    from accelerator import same_batch, timed, timed_fit
     from keras_bert_impl.kernels.compiled_steps import PLAIN_PREDICTIONS
     from keras_bert_impl.optimization import BertAdamW
 
@@ -108,9 +107,10 @@ def ours(figure, is_small, steps):
     if figure.do != "predict":
         return timed_fit(model, (inputs, labels), steps)
     start = time.perf_counter()
-    model.predict(same_batch(inputs, steps + PLAIN_PREDICTIONS), verbose=0)
-    first = time.perf_counter() - start
-    return first, median_seconds(lambda: model.predict(same_batch(inputs, steps), verbose=0), warm=0, repeats=3) / steps
+    model.predict(same_batch(inputs, PLAIN_PREDICTIONS), verbose=0)
+    before = time.perf_counter() - start
+    first, seconds = timed(lambda: model.predict(same_batch(inputs, steps), verbose=0), steps)
+    return before + first, seconds
 
 
 def of_transformers(figure, is_small, steps):
@@ -118,7 +118,7 @@ def of_transformers(figure, is_small, steps):
     import torch
     import transformers
 
-    from in_turn import median_seconds
+    from accelerator import timed_loop
     from pretraining_step import training_of
 
     config = encoder_of(figure, is_small).config.to_huggingface()
@@ -126,14 +126,7 @@ def of_transformers(figure, is_small, steps):
     net = getattr(transformers, f"{kind}ForMaskedLM")(getattr(transformers, f"{kind}Config")(**config))
     run = training_of(net, *batch_of(figure), "bfloat16", True, "cuda" if torch.cuda.is_available() else "cpu")
 
-    def several():
-        for _ in range(steps):
-            loss = run()
-        return loss.item()  # waits for the device
-
-    start = time.perf_counter()
-    several()
-    return time.perf_counter() - start, median_seconds(several, warm=0, repeats=3) / steps
+    return timed_loop(run, steps)
 
 
 def page(found):

@@ -4,11 +4,7 @@ that other programs open them."""
 from keras import ops
 
 INPUTS = {"input_ids": "token_ids", "token_type_ids": "segment_ids", "attention_mask": "padding_mask"}
-OUTPUTS = {
-    "last_hidden_state": "sequence_output",
-    "pooler_output": "pooled_output",
-    "sentence_embedding": "vector",
-}
+OUTPUTS = {"sequence_output": "last_hidden_state", "pooled_output": "pooler_output", "vector": "sentence_embedding"}
 
 
 def own_rows(model, arrays):
@@ -21,10 +17,9 @@ def own_rows(model, arrays):
 
 def file_outputs(outputs):
     """The outputs of a file, from those of `named_outputs`."""
-    theirs = {ours: name for name, ours in OUTPUTS.items()}
     # A regression is a classifier of one class there.
     logits = {"logits": outputs["value"][:, None]} if "value" in outputs else {}
-    return {**{theirs.get(name, name): array for name, array in outputs.items()}, **logits}
+    return {**{OUTPUTS.get(name, name): array for name, array in outputs.items()}, **logits}
 
 
 def own_outputs(outputs):
@@ -32,4 +27,5 @@ def own_outputs(outputs):
     # These have outputs of tokens, or of one class, for other programs alone.
     others = {"sentence_embedding": "last_hidden_state", "value": "logits"}
     left_out = {other for name, other in others.items() if name in outputs}
-    return {OUTPUTS.get(name, name): array for name, array in outputs.items() if name not in left_out}
+    ours = {theirs: name for name, theirs in OUTPUTS.items()}
+    return {ours.get(name, name): array for name, array in outputs.items() if name not in left_out}

@@ -3,12 +3,12 @@
 from keras_bert_impl import startup
 from keras_bert_impl.checkpoints import huggingface
 from keras_bert_impl.encoders.asked import SENTENCE, kind_of
-from keras_bert_impl.export import array_names, row_samples
+from keras_bert_impl.export import row_samples
+from keras_bert_impl.export.array_names import OUTPUTS
 from keras_bert_impl.export.formats import FORMATS
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.text.tokenizers.tokenizer_json import write_portable_file
 
-FILE_NAMES = {ours: name for name, ours in array_names.OUTPUTS.items()}
 STRIDE = 128  # tokens that two windows over a long context have in common
 
 
@@ -128,7 +128,5 @@ def program(asked, format_name, precision, mask="[MASK]"):
         load=load.replace('"f32"', '"bf16"') if precision == "bfloat16" else load,
         encode=ENCODE.get(task, TEXTS).replace("[MASK]", mask),
         change=CHANGE.get(task, ""),
-        answer=ANSWER.get(task, f'print(outputs["{FILE_NAMES.get(asked.shown, asked.shown)}"])').replace(
-            "[MASK]", mask
-        ),
+        answer=ANSWER.get(task, f'print(outputs["{OUTPUTS.get(asked.shown, asked.shown)}"])').replace("[MASK]", mask),
     )

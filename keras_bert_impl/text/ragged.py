@@ -1,5 +1,6 @@
 """Rows of different lengths in NumPy, as `tf.RaggedTensor` has them: all values in one array, and the lengths."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,12 @@ class Ragged(NamedTuple):
     def offsets(self):
         """Where each row begins in `values`, and the end of the last one: int64 (rows + 1,)."""
         return np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
+
+
+def of_lists(rows):
+    """Lists of numbers as a `Ragged` of int32."""
+    lengths = np.array([len(row) for row in rows], np.int64)
+    return Ragged(np.fromiter(itertools.chain.from_iterable(rows), np.int32, lengths.sum()), lengths)
 
 
 def places(starts, lengths):

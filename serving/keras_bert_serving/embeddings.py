@@ -56,9 +56,8 @@ async def ranks(models, body, entry):
     asked = read_object(body)
     texts = texts_in(asked.get("texts"), "texts")
     scores, _, _ = await scores_of(models, asked, texts, entry, is_raw=bool(asked.get("raw_scores")))
-    order = np.argsort(-scores, kind="stable").tolist()
-    more = (lambda place: {"text": texts[place]}) if asked.get("return_text") else lambda place: {}
-    return JSONResponse([{"index": place, "score": float(scores[place]), **more(place)} for place in order])
+    shown = [{"text": text} for text in texts] if asked.get("return_text") else None
+    return JSONResponse(best_first("score", scores, shown))
 
 
 async def ranked_documents(models, body, entry):
@@ -71,10 +70,15 @@ async def ranked_documents(models, body, entry):
     if most is not None and (type(most) is not int or most < 1):
         raise invalid(f"top_n is {shortened(most)}, expected a number above 0.")
     scores, servable, tokens = await scores_of(models, asked, texts, entry)
-    order = np.argsort(-scores, kind="stable").tolist()[:most]
-    more = (lambda place: {"document": {"text": texts[place]}}) if asked.get("return_documents") else lambda place: {}
-    results = [{"index": place, "relevance_score": float(scores[place]), **more(place)} for place in order]
+    shown = [{"document": {"text": text}} for text in texts] if asked.get("return_documents") else None
+    results = best_first("relevance_score", scores, shown)[:most]
     return JSONResponse({"results": results, "model": servable.name, "meta": {"tokens": {"input_tokens": tokens}}})
+
+
+def best_first(name, scores, shown=None):
+    """The number and score of each text, and what is shown of it, by falling score."""
+    order = np.argsort(-scores, kind="stable").tolist()
+    return [{"index": place, name: float(scores[place]), **(shown[place] if shown else {})} for place in order]
 
 
 async def scores_of(models, asked, texts, entry, is_raw=False):

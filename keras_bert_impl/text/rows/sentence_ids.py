@@ -2,9 +2,7 @@
 
 import functools
 
-import numpy as np
-
-from keras_bert_impl.text.ragged import Ragged
+from keras_bert_impl.text.ragged import of_lists
 from keras_bert_impl.text.tokenizers import WordPieceTokenizer
 
 
@@ -28,6 +26,4 @@ def document_ids(tokenizer):
 
 def ids_of_tokenizer(tokenizer, sentences):
     """The ids of a list of sentences by the tokenizer itself, see `sentence_ids`."""
-    rows = tokenizer.ids_batch(sentences)
-    lengths = np.array([len(row) for row in rows], np.int64)
-    return Ragged(np.fromiter((index for row in rows for index in row), np.int32, lengths.sum()), lengths)
+    return of_lists(tokenizer.ids_batch(sentences))

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 from tokenizers import Tokenizer as Pipeline
 
-from keras_bert_impl.text.ragged import Ragged, concatenated, take
+from keras_bert_impl.text.ragged import Ragged, concatenated, of_lists, take
 from keras_bert_impl.text.tokenizers import google_characters
 
 MOST_WORDS, MOST_CHARACTERS = 200_000, 4_000_000  # remembered when a call begins: some 50 MB
@@ -73,9 +73,7 @@ class WordCache:
         whole = np.fromiter(map(self._vocabulary.get, words, itertools.repeat(-1)), np.int32, len(words))
         known, new = np.flatnonzero(whole >= 0), np.flatnonzero(whole < 0)
         encodings = self._model.encode_batch_fast([words[place] for place in new], add_special_tokens=False)
-        ids = [encoding.ids for encoding in encodings]
-        lengths = np.array([len(pieces) for pieces in ids], np.int64)
-        cut = Ragged(np.fromiter(itertools.chain.from_iterable(ids), np.int32, lengths.sum()), lengths)
+        cut = of_lists([encoding.ids for encoding in encodings])
         rows = concatenated([Ragged(whole[known], np.ones(len(known), np.int64)), cut])
         return take(rows, np.argsort(np.concatenate([known, new])))
 

@@ -1,8 +1,8 @@
 """Losses of sentence embeddings, under the names that sentence-transformers gave them, in float32.
 
 The vectors of a batch are (batch, columns, width): the texts of a row are a pair, an anchor with its positive, or both
-with negatives. The second argument of a loss is either the similarity of each pair, (batch,), or the numbers of the
-texts, (batch, columns), int, which are equal for equal texts; `TextEmbedder` makes these numbers.
+with negatives. The second argument of a loss is the similarity of each pair, (batch,), a teacher's vectors, or the
+numbers of the texts, (batch, columns), int, which are equal for equal texts; `TextEmbedder` makes these numbers.
 
 As in `losses`, each loss is a replica's share, and the shares add up to the loss of the whole batch. Losses that
 compare rows with each other compare all rows of the batch, also those of other replicas, so that several devices learn
@@ -14,6 +14,7 @@ from keras import ops
 
 from keras_bert_impl.distribution import gathered_from_replicas, sum_over_replicas
 from keras_bert_impl.losses import WeightedLoss, weighted_mean, weights_of_rows
+from keras_bert_impl.suggestions import one_of
 
 MASKED = -1e9  # a logit whose exponential is 0 in float32
 
@@ -131,6 +132,46 @@ class ContrastiveLoss(WeightedLoss):
 
     def get_config(self):
         return {"margin": self.margin, "name": self.name}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class EmbedDistillLoss(WeightedLoss):
+    """The distance of each vector from a teacher's, the mean over the columns and the batch.
+
+    Args:
+        distance_metric: "cosine", 1 less the cosine; "mse", the mean squared difference, as in Reimers & Gurevych 2020,
+            "Making monolingual sentence embeddings multilingual"; "l2", the Euclidean distance.
+
+    Labels are a teacher's vectors, (batch, width), one for all texts of a row, as for a sentence with its translation,
+    or (batch, columns, width); vectors are (batch, width) or (batch, columns, width). A teacher of another width first
+    needs its vectors brought to the student's, such as by `sklearn.decomposition.TruncatedSVD`.
+    """
+
+    columns, takes_similarities, takes_vectors = (1, None), True, True
+
+    def __init__(self, distance_metric="cosine", name="embed_distill_loss"):
+        super().__init__(name)
+        self.distance_metric = one_of("distance_metric", distance_metric, ("cosine", "mse", "l2"))
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        vectors, taught = (ops.cast(array, "float32") for array in (y_pred, y_true))
+        if taught.shape[-1] != vectors.shape[-1]:
+            raise ValueError(
+                f"The teacher's vectors have {taught.shape[-1]} numbers, but the model's {vectors.shape[-1]}."
+            )
+        if len(vectors.shape) == 3 and len(taught.shape) == 2:
+            taught = taught[:, None]
+        if self.distance_metric == "cosine":
+            distances = 1 - ops.sum(unit_vectors(vectors) * unit_vectors(taught), axis=-1)
+        elif self.distance_metric == "mse":
+            distances = ops.mean((vectors - taught) ** 2, axis=-1)
+        else:  # with a finite gradient where both are equal
+            distances = ops.sqrt(ops.maximum(ops.sum((vectors - taught) ** 2, axis=-1), 1e-24))
+        of_rows = ops.mean(distances, axis=-1) if len(distances.shape) == 2 else distances
+        return weighted_mean(of_rows, weights_of_rows(sample_weight, y_pred))
+
+    def get_config(self):
+        return {"distance_metric": self.distance_metric, "name": self.name}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

@@ -13,6 +13,7 @@ from keras_bert_impl.embedding_losses import (
     ContrastiveLoss,
     CoSENTLoss,
     CosineSimilarityLoss,
+    EmbedDistillLoss,
     MarginMSELoss,
     MatryoshkaLoss,
     MultipleNegativesRankingLoss,
@@ -41,6 +42,10 @@ def rows(*angles):
 @pytest.mark.parametrize("name", GOLDEN)
 def test_losses_are_those_of_sentence_transformers(name):
     vectors, similarities = embedding_losses_input()
+    if name.startswith("EmbedDistillLoss"):
+        found = EmbedDistillLoss(name.split()[1])(vectors[:, 3], vectors[:, :2])
+        assert float(found) == pytest.approx(GOLDEN[name]["loss"], rel=1e-5)
+        return
     vectors = vectors[:, : GOLDEN[name]["columns"]]
     loss = next(kind for kind in LOSSES if name.removeprefix("MatryoshkaLoss of ").startswith(kind.__name__))()
     if name.startswith("MatryoshkaLoss"):
@@ -143,3 +148,17 @@ def test_matryoshka_learns_vectors_that_may_be_cut_and_refuses_widths_that_there
         MatryoshkaLoss(CosineSimilarityLoss(), [8, 4])(similarities, vectors[:, :2])
     with pytest.raises(ValueError, match="weights has 1 numbers for 2 dims"):
         MatryoshkaLoss(CosineSimilarityLoss(), [4, 2], [1.0])
+
+
+def test_a_teacher_has_a_vector_for_each_row_or_for_each_text():
+    vectors, _ = embedding_losses_input()
+    each = EmbedDistillLoss("mse")(vectors[:, 2:], vectors[:, :2])
+    columns = [EmbedDistillLoss("mse")(vectors[:, place + 2], vectors[:, place]) for place in (0, 1)]
+    assert float(each) == pytest.approx(float(sum(columns)) / 2, rel=1e-6)
+    weights = np.array([1.0, *[0.0] * 6], "float32")
+    of_first = EmbedDistillLoss()(vectors[:, 1], vectors[:, 0], weights)
+    assert float(of_first) == pytest.approx(float(EmbedDistillLoss()(vectors[:1, 1], vectors[:1, 0])), rel=1e-6)
+    with pytest.raises(ValueError, match="teacher's vectors have 4 numbers, but the model's 5"):
+        EmbedDistillLoss()(vectors[:, 0, :4], vectors[:, 0])
+    again = keras.losses.deserialize(keras.losses.serialize(EmbedDistillLoss("l2")))
+    assert again.distance_metric == "l2"

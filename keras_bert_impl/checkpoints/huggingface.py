@@ -169,6 +169,7 @@ def open_checkpoint(directory):
         "multi_label": content.get("problem_type") == MULTI_LABEL or None,
         "null_threshold": content.get("null_threshold"),
         "long_texts": content.get("long_texts"),
+        "truncate_dim": content.get("truncate_dim"),
     }
     found = tensor_tables.Checkpoint(
         config,
@@ -342,6 +343,8 @@ def _head_config(model, family):
         fields |= {"pooling": model.pooling, "normalize": model.normalize}
     if getattr(model, "long_texts", "cut") != "cut":
         fields["long_texts"] = model.long_texts  # a field of our own
+    if getattr(model, "truncate_dim", None) is not None:
+        fields["truncate_dim"] = model.truncate_dim  # a field of our own
     if getattr(model, "null_threshold", None) is not None:
         fields["null_threshold"] = float(model.null_threshold)  # a field of our own
     if hasattr(model, "score_activation"):

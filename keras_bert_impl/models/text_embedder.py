@@ -8,6 +8,7 @@ from keras_bert_impl.checkpoints.sentence_transformers import modes_of
 from keras_bert_impl.distribution import can_compile
 from keras_bert_impl.embedding_losses import (
     CosineSimilarityLoss,
+    EmbedDistillLoss,
     MultipleNegativesRankingLoss,
     TripletLoss,
     unit_vectors,
@@ -50,6 +51,9 @@ class TextEmbedder(TaskModel):
             `embed` and `search`. `predict`, `fit` and exports take texts as they are.
         similarity_function: what `similarity` and `search` compare vectors by: "cosine", or "dot", their product, in
             which long vectors count for more, as of sentence-transformers' models whose names end in "dot".
+        truncate_dim: vectors are cut to their first numbers, as many as this; None keeps all. For models that were
+            trained with `MatryoshkaLoss`. With `normalize` the cut vectors have length 1. A checkpoint that is saved
+            keeps it, but sentence-transformers has to be given it when it opens the checkpoint.
 
     `from_pretrained` pools, normalizes and cuts texts as the checkpoint specifies, and has its prompts and similarity,
     whether it was saved here or by sentence-transformers. A checkpoint with steps that are not supported here is
@@ -63,22 +67,24 @@ class TextEmbedder(TaskModel):
         embedder.fit((anchors, positives))                  # MultipleNegativesRankingLoss: the other positives of a
                                                             # batch are the negatives
         embedder.fit((anchors, positives, negatives))       # triplets: TripletLoss
+        embedder.fit(texts, vectors)                        # texts and a teacher's vectors: EmbedDistillLoss
 
     Rows are a tuple of columns, as here, a list with a tuple for each row, a table of texts (a two-dimensional array, a
     pandas DataFrame), or a `tf.data.Dataset` of batches of such columns. Losses of rows without a similarity are given
     the numbers of the texts.
 
     Input:  dict of the encoder's inputs, (batch, length), or texts; rows of texts are (batch, columns, length).
-    Output: (batch, hidden_size), float32; a multiple of that width for several poolings or "last_four". For rows of
-            texts, (batch, columns, hidden_size).
-    Raises: ValueError for an unknown pooling, for "last_four" in a list, and as the other models do.
+    Output: (batch, hidden_size), float32; a multiple of that width for several poolings or "last_four", and at most
+            truncate_dim. For rows of texts, (batch, columns, hidden_size).
+    Raises: ValueError for an unknown pooling, for "last_four" in a list, for a truncate_dim below 1 or above the width,
+        and as the other models do.
     """
 
     preprocessor_class = ColumnsPreprocessor
     preprocessor = None  # rows of several texts are made by `fit` alone
     asked = Asked("vector", {"serving_default": TEXT}, "vector")
     own_losses = "give one of keras_bert_impl.embedding_losses, such as CosineSimilarityLoss() for similarities"
-    head_arguments = ("pooling", "normalize", "long_texts", "prompts", "similarity_function")
+    head_arguments = ("pooling", "normalize", "long_texts", "prompts", "similarity_function", "truncate_dim")
     counterpart = "Model"
 
     def __init__(
@@ -91,6 +97,7 @@ class TextEmbedder(TaskModel):
         long_texts="cut",
         prompts=None,
         similarity_function="cosine",
+        truncate_dim=None,
         name="bert_text_embedder",
     ):
         pooling = checked_pooling(pooling)
@@ -103,11 +110,12 @@ class TextEmbedder(TaskModel):
         if pooling == "last_four":
             check_has_four_layers(encoder)
         tokens = encoder.hidden_states()[-4 if pooling == "last_four" else -1 :]
-        vectors = TokenPooling(pooling, normalize, dtype="float32", name="pooling")(
+        vectors = TokenPooling(pooling, normalize, truncate_dim, dtype="float32", name="pooling")(
             tokens, encoder.input["padding_mask"]
         )
         arguments = {"pooling": pooling, "normalize": normalize, "long_texts": checked_long_texts(long_texts)}
         arguments |= {"prompts": dict(prompts) if prompts else None, "similarity_function": similarity_function}
+        arguments |= {"truncate_dim": truncate_dim}
         super().__init__(encoder, tokenizer, sequence_length, vectors, name, **arguments)
         self.input_spec = None  # rows of several texts, (batch, columns, length), are inputs, too
 
@@ -133,11 +141,11 @@ class TextEmbedder(TaskModel):
             self.compile(
                 optimizer=BertAdamW(2e-5),  # Reimers & Gurevych 2019, section 3.1
                 jit_compile="auto" if can_compile() else False,
-                **objective_for(columns, labels is not None),
+                **objective_for(columns, labels),
             )
-        if sizes.texts is None:
-            return super().checked_labels(sizes, labels, weights)
         loss = getattr(self, "loss", None)
+        if sizes.texts is None or getattr(loss, "takes_vectors", False):
+            return super().checked_labels(sizes, labels, weights)
         kind, takes = type(loss).__name__, getattr(loss, "takes_similarities", None)
         if takes is not None and takes != (labels is not None):
             wanted = "the similarity of each pair" if takes else "no labels"
@@ -233,9 +241,11 @@ class TextEmbedder(TaskModel):
         return vectors if self.similarity_function == "dot" else of_length_one(vectors)
 
 
-def objective_for(columns, is_labelled):
-    """The arguments `loss` and `metrics` of `compile` for rows of so many texts, with or without a similarity."""
-    if is_labelled:
+def objective_for(columns, labels):
+    """The arguments `loss` and `metrics` of `compile` for rows of so many texts, with similarities, vectors or None."""
+    if np.ndim(labels) > 1 and np.shape(labels)[-1] > 1:
+        return {"loss": EmbedDistillLoss(), "metrics": []}
+    if labels is not None:
         return {"loss": CosineSimilarityLoss(), "metrics": [SpearmanCorrelation()]}
     if columns == 3:
         return {"loss": TripletLoss(), "metrics": [TripletAccuracy()]}
@@ -268,26 +278,30 @@ class TokenPooling(keras.layers.Layer):
     """Pools the vectors of tokens into one vector of the text; see TextEmbedder.
 
     Input:  list of (batch, length, width), one for each layer; padding_mask (batch, length).
-    Output: (batch, width times layers times poolings), float32.
+    Output: (batch, width times layers times poolings, or truncate_dim), float32.
     """
 
-    def __init__(self, pooling, normalize=False, **kwargs):
+    def __init__(self, pooling, normalize=False, truncate_dim=None, **kwargs):
         super().__init__(**kwargs)
-        self.pooling, self.normalize = checked_pooling(pooling), normalize
+        self.pooling, self.normalize, self.truncate_dim = checked_pooling(pooling), normalize, truncate_dim
 
     def call(self, layers, padding_mask):
         tokens = ops.cast(ops.concatenate(layers, axis=-1), "float32")  # (batch, length, width)
         real = ops.expand_dims(ops.cast(padding_mask, "float32"), -1)  # (batch, length, 1)
         vectors = [pool(tokens, real, mode) for mode in modes_of(self.pooling)]
         vectors = ops.concatenate(vectors, axis=-1) if len(vectors) > 1 else vectors[0]
+        vectors = vectors if self.truncate_dim is None else vectors[:, : self.truncate_dim]
         return unit_vectors(vectors) if self.normalize else vectors
 
     def compute_output_shape(self, layers_shape, padding_mask_shape):
-        width = sum(shape[-1] for shape in layers_shape)
-        return (padding_mask_shape[0], width * len(modes_of(self.pooling)))
+        width = sum(shape[-1] for shape in layers_shape) * len(modes_of(self.pooling))
+        if self.truncate_dim is not None and not 1 <= self.truncate_dim <= width:
+            raise ValueError(f"truncate_dim is {self.truncate_dim}, but vectors have {width} numbers.")
+        return (padding_mask_shape[0], width if self.truncate_dim is None else self.truncate_dim)
 
     def get_config(self):
-        return {**super().get_config(), "pooling": self.pooling, "normalize": self.normalize}
+        settings = {"pooling": self.pooling, "normalize": self.normalize, "truncate_dim": self.truncate_dim}
+        return {**super().get_config(), **settings}
 
 
 def pool(tokens, real, mode):

@@ -153,6 +153,37 @@ def test_vectors_are_compared_as_the_checkpoint_says(directory, tmp_path):
     assert kbi.TextEmbedder.from_config(model.get_config()).similarity_function == "dot"
 
 
+@pytest.mark.parametrize(("pooling", "normalize"), [("mean", False), (("mean", "cls"), True), ("last_four", True)])
+def test_vectors_are_cut_as_by_sentence_transformers_and_stay_cut(
+    pooling, normalize, small_config, small_tokenizer, tmp_path
+):
+    config = kbi.BertConfig(53, hidden_size=15, num_layers=4, num_heads=3, intermediate_size=7, max_length=11)
+    whole = kbi.TextEmbedder(kbi.BertEncoder(config), small_tokenizer, 9, pooling, normalize)
+    whole.save_pretrained(tmp_path / "whole")
+    texts = ["the cat sat", "a mat", "the dog ran in the rain and sat on a red mat"]
+    cut = kbi.TextEmbedder.from_pretrained(tmp_path / "whole", truncate_dim=6)
+    found = cut.embed(texts)
+    if pooling != "last_four":
+        library = pytest.importorskip("sentence_transformers")
+        theirs = library.SentenceTransformer(str(tmp_path / "whole"), device="cpu", truncate_dim=6)
+        expected = theirs.encode(texts, normalize_embeddings=normalize)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(cut.similarity(texts, texts), cosines(whole.embed(texts)[:, :6]), atol=1e-5)
+    cut.save_pretrained(tmp_path / "cut")
+    again = kbi.TextEmbedder.from_pretrained(tmp_path / "cut")
+    assert again.truncate_dim == 6 and again.output_shape == (None, 6)
+    np.testing.assert_allclose(again.embed(texts), found, atol=1e-6)
+    again = kbi.TextEmbedder.from_pretrained(tmp_path / "cut", truncate_dim=None)
+    np.testing.assert_allclose(again.embed(texts), whole.embed(texts), atol=1e-6)
+    with pytest.raises(ValueError, match="truncate_dim is 200"):
+        kbi.TextEmbedder.from_pretrained(tmp_path / "whole", truncate_dim=200)
+
+
+def cosines(vectors):
+    vectors = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors @ vectors.T
+
+
 def test_old_prompts_do_not_stay(directory):
     model = kbi.TextEmbedder.from_pretrained(describe(directory, flags("mean"), **{MODEL: {"prompts": PROMPTS}}))
     assert model.prompts == PROMPTS

@@ -39,6 +39,10 @@ def main():
         "MarginMSELoss": (losses.MarginMSELoss(model=torch.nn.Identity()), 3),
     }
     found = {}
+    for metric in ("cosine", "mse", "l2"):  # the last column is the teacher's
+        loss = losses.EmbedDistillLoss(model=torch.nn.Identity(), distance_metric=metric)
+        value = loss.compute_loss_from_embeddings(list(vectors[:, :2].unbind(1)), 2 * [vectors[:, 3]])
+        found[f"EmbedDistillLoss {metric}"] = {"columns": 2, "loss": value.item()}
     for name, (loss, columns) in cases.items():
         value = loss.compute_loss_from_embeddings(list(vectors[:, :columns].unbind(1)), similarities)
         found[name] = {"columns": columns, "loss": value.item()}

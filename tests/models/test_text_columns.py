@@ -11,6 +11,7 @@ import keras_bert_impl as kbi
 from keras_bert_impl.embedding_losses import (
     CoSENTLoss,
     CosineSimilarityLoss,
+    EmbedDistillLoss,
     MultipleNegativesRankingLoss,
     TripletLoss,
 )
@@ -216,3 +217,32 @@ def test_a_dataset_of_ids_has_the_numbers_of_the_texts_as_labels(make):
 
     expected = model.evaluate((FIRST, SECOND), verbose=0)
     assert make(MultipleNegativesRankingLoss()).evaluate(Batches(), verbose=0) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("as_dataset", [False, True])
+def test_texts_learn_the_vectors_of_a_teacher(as_dataset, make):
+    model = make()
+    taught = np.random.default_rng(0).normal(size=(5, model.output_shape[-1])).astype("float32")
+    if as_dataset:
+        tf = pytest.importorskip("tensorflow")
+        model.compile(optimizer=BertAdamW(1e-2), loss=EmbedDistillLoss(), **QUICK_STEPS)
+        first = model.evaluate(tf.data.Dataset.from_tensor_slices((FIRST, taught)).batch(2), verbose=0)
+    else:
+        model.fit(FIRST, taught, epochs=0, verbose=0)  # compiles for what it is given
+        assert isinstance(model.loss, EmbedDistillLoss)
+        first = model.evaluate(FIRST, taught, verbose=0)
+    expected = EmbedDistillLoss()(taught, model.embed(FIRST))
+    assert float(first) == pytest.approx(float(expected), abs=1e-5)
+    model.compile(optimizer=BertAdamW(1e-2), loss=EmbedDistillLoss(), **QUICK_STEPS)
+    losses = model.fit(FIRST, taught, epochs=8, verbose=0).history["loss"]
+    assert losses[-1] < 0.8 * losses[0]
+
+
+def test_a_text_and_its_translation_learn_one_vector_of_a_teacher(make):
+    model = make(EmbedDistillLoss("mse"))
+    taught = np.random.default_rng(0).normal(size=(5, model.output_shape[-1])).astype("float32")
+    vectors = np.stack([model.embed(FIRST), model.embed(SECOND)], axis=1)
+    found = model.evaluate((FIRST, SECOND), taught, verbose=0)
+    assert float(found) == pytest.approx(float(np.mean((vectors - taught[:, None]) ** 2)), rel=1e-5)
+    with pytest.raises(ValueError, match="labels have shape"):
+        model.fit((FIRST, SECOND), taught[:4], verbose=0)

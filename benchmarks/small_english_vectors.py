@@ -28,6 +28,7 @@ from keras_bert_training.options.pretrain import ObjectiveOptions, RowOptions
 from keras_bert_training.pretraining_data import PretrainingData
 
 SENTENCES = {"wordnet": 190_000, "docstrings": 60_000, "novels": 110_000}  # at most so many of each kind
+LONGEST = 96  # tokens of a sentence: fewer than a row of running text has, see Mixture
 ROUNDS = 20  # after each of which the losses are shown
 AT_ONCE = 8192  # texts whose vectors are computed between two savings
 
@@ -137,10 +138,8 @@ def main():
     taught, kept = of_width(taught, embedder.output_shape[-1])
     print(f"{len(texts):,} sentences; {kept:.1%} of the teacher's vectors is within {taught.shape[1]} directions")
     taught = turned(taught, of_length_one(embedder.embed(texts[:AT_ONCE], batch_size=128)))
-    length = words.encoder.config.max_length
-    sentences = LengthBatches(
-        words.tokenizer, Rows.from_texts(words.tokenizer, texts, None, length, taught), options.batch_size, length, multiple=8
-    )
+    rows = Rows.from_texts(words.tokenizer, texts, None, LONGEST, taught)
+    sentences = LengthBatches(words.tokenizer, rows, options.batch_size, LONGEST, multiple=8)
     rows = RowOptions(batch_size=options.batch_size // 6)
     data = PretrainingData(options.data, rows, ObjectiveOptions(masking_rate=0.2), seed=0)
 

@@ -32,7 +32,7 @@ MODULES = {
             "metrics",
             "embedding_losses",
             "embedding_metrics",
-            "keras_bert_training.tasks.ranking_scores:ranking_scores",
+            "retrieval",
         ],
     ),
     "callbacks": ("Callbacks", "For the `fit` of every model; [the guide](../callbacks.md).", ["callbacks"]),

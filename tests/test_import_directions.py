@@ -42,6 +42,7 @@ ORDER = (
     "batching",
     "preprocessing.graphs",
     "preprocessing",
+    "retrieval",
     "callbacks",
     "encoders",
     "models",

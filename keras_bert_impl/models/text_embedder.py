@@ -23,6 +23,7 @@ from keras_bert_impl.preprocessing.column_rows import ColumnsPreprocessor, sizes
 from keras_bert_impl.preprocessing.labels import LabelRule, checked_labels
 from keras_bert_impl.preprocessing.long_texts import checked_long_texts
 from keras_bert_impl.preprocessing.texts import to_strings
+from keras_bert_impl.retrieval import products
 from keras_bert_impl.suggestions import one_of
 
 QUERY_PROMPTS, CORPUS_PROMPTS = ("query",), ("document", "passage", "corpus")  # of `search`, the first that there is
@@ -207,16 +208,28 @@ class TextEmbedder(TaskModel):
         scores = self._compared(first, batch_size) @ self._compared(second, batch_size).T
         return float(scores[0, 0]) if is_one(first) and is_one(second) else scores
 
+    def embed_queries(self, queries, batch_size=32):
+        """The vectors of queries, (queries, width), whose products with those of `embed_documents` `search` compares.
+
+        Queries get the prompt "query", documents the first of "document", "passage" and "corpus", if the model has such
+        prompts; sentence-transformers' `encode_query` and `encode_document` do the same. Vectors have length 1, unless
+        `similarity_function` is "dot". Vectors that are given get it, too.
+        """
+        return self._compared(queries, batch_size, self._prompt(QUERY_PROMPTS))
+
+    def embed_documents(self, documents, batch_size=32):
+        """The vectors of texts that are searched, (documents, width); see `embed_queries`."""
+        return self._compared(documents, batch_size, self._prompt(CORPUS_PROMPTS))
+
+    def _prompt(self, names):
+        return next((name for name in names if name in (self.prompts or {})), None)
+
     def search(self, query, corpus, top_k=10, batch_size=32):
         """The texts of a corpus that are most similar to a query, by the cosine of their vectors, or as `similarity`.
 
-        Queries get the prompt "query", texts of the corpus the first of "document", "passage" and "corpus", if the
-        model has such prompts; sentence-transformers' `encode_query` and `encode_document` do the same. Give vectors
-        that `embed` made with the prompt of their kind.
-
         Args:
             query: a text, or several, or their vectors.
-            corpus: texts, or their vectors (texts, width) that `embed` gave, for a corpus that is searched often.
+            corpus: texts, or their vectors (texts, width) by `embed_documents`, for a corpus that is searched often.
             top_k: how many texts; fewer if the corpus has fewer.
             batch_size: how many texts are computed at once.
 
@@ -225,13 +238,9 @@ class TextEmbedder(TaskModel):
         """
         if is_one(corpus):
             raise ValueError("The corpus is one text or vector: pass a list of texts, or vectors (texts, width).")
-        of_query, of_corpus = (
-            next((name for name in names if name in (self.prompts or {})), None)
-            for names in (QUERY_PROMPTS, CORPUS_PROMPTS)
-        )
-        scores = self._compared(query, batch_size, of_query) @ self._compared(corpus, batch_size, of_corpus).T
+        of_queries, of_corpus = self.embed_queries(query, batch_size), self.embed_documents(corpus, batch_size)
         texts = [None] * len(corpus) if is_vectors(corpus) else to_strings(corpus)
-        found = [matches(row, texts, top_k) for row in scores]
+        found = [matches(scores, texts, top_k) for scores in products(of_queries, of_corpus)]
         return found[0] if is_one(query) else found
 
     def _compared(self, texts, batch_size, prompt=None):

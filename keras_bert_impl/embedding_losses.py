@@ -218,6 +218,7 @@ class MatryoshkaLoss(keras.losses.Loss):
         # What `TextEmbedder` asks of a loss.
         self.columns, self.takes_similarities = loss.columns, loss.takes_similarities
         self.label_range = getattr(loss, "label_range", None)
+        self.mini_batch_size = getattr(loss, "mini_batch_size", None)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         if not all(1 <= width <= y_pred.shape[-1] for width in self.dims):
@@ -245,6 +246,9 @@ class MultipleNegativesRankingLoss(WeightedLoss):
 
     Args:
         scale: the inverse of the temperature; 20 as in sentence-transformers.
+        mini_batch_size: texts whose vectors `fit` computes at a time, so that a batch of thousands of rows needs the
+            memory of as many texts, for a third more time (`kernels.mini_batches`); None computes all at once. In
+            sentence-transformers this is CachedMultipleNegativesRankingLoss.
 
     Labels are the numbers of the texts, (batch, columns), equal for equal texts; vectors are (batch, columns, width):
     anchors, positives and, if there are more columns, negatives that are hard to tell from the positives.
@@ -252,9 +256,9 @@ class MultipleNegativesRankingLoss(WeightedLoss):
 
     columns, takes_similarities = (2, None), False
 
-    def __init__(self, scale=20.0, name="multiple_negatives_ranking_loss"):
+    def __init__(self, scale=20.0, mini_batch_size=None, name="multiple_negatives_ranking_loss"):
         super().__init__(name)
-        self.scale = scale
+        self.scale, self.mini_batch_size = scale, mini_batch_size
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         check_columns(self, columns_of(y_pred))
@@ -264,7 +268,7 @@ class MultipleNegativesRankingLoss(WeightedLoss):
         return weighted_mean(losses, weights_of_rows(sample_weight, y_pred))
 
     def get_config(self):
-        return {"scale": self.scale, "name": self.name}
+        return {"scale": self.scale, "mini_batch_size": self.mini_batch_size, "name": self.name}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

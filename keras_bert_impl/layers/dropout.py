@@ -1,5 +1,8 @@
 """Dropout that differs between replicas, and whose random bits are cheaper where they cost time."""
 
+import contextlib
+import copy
+
 import keras
 from keras import ops
 
@@ -56,3 +59,36 @@ class SeedOfReplica(keras.random.SeedGenerator):
     def next(self, ordered=True):
         seed = self.generator.next(ordered)
         return seed + ops.cast([replica_number(), 0], seed.dtype)
+
+
+class DrawnSeed(keras.random.SeedGenerator):
+    """Draws the next seed of a generator once and always returns it; it has no state of its own."""
+
+    def __init__(self, generator):  # without super(), which would make a variable
+        self.drawn = generator.next()
+        # On torch, Keras decides by this whether torch's own dropout can be used.
+        self._initial_seed = generator._initial_seed
+
+    def next(self, ordered=True):
+        return self.drawn
+
+    def of_part(self, number):
+        """Another such seed, for a part of the batch with this number, int32; of fewer than 4,096 replicas none has
+        the same."""
+        other = copy.copy(self)
+        other.drawn = self.drawn + ops.cast([number * 4096, 0], self.drawn.dtype)
+        return other
+
+
+@contextlib.contextmanager
+def fixed_seeds(dropouts, seeds):
+    """Within this context, dropout layers use these seeds instead of their generators."""
+    generators = [layer.seed_generator for layer in dropouts]
+    try:
+        for layer, seed in zip(dropouts, seeds, strict=True):
+            # Bypasses Keras' setter, which would track the seed as a part of the layer.
+            object.__setattr__(layer, "seed_generator", seed)
+        yield
+    finally:
+        for layer, generator in zip(dropouts, generators, strict=True):
+            object.__setattr__(layer, "seed_generator", generator)

@@ -1,7 +1,5 @@
 """One layer of the encoder."""
 
-import contextlib
-
 import keras
 from keras import ops
 
@@ -9,7 +7,7 @@ from keras_bert_impl.distribution import BY_COLUMNS, BY_ROWS
 from keras_bert_impl.kernels.activated_product import project_activated
 from keras_bert_impl.kernels.gelu import activation_function, checked_activation
 from keras_bert_impl.layers.configured_layer import ConfiguredLayer
-from keras_bert_impl.layers.dropout import Dropout
+from keras_bert_impl.layers.dropout import DrawnSeed, Dropout, fixed_seeds
 from keras_bert_impl.layers.loss_scaling import warn_of_unscaled_loss
 from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention, seen_by_all, split_dense
 
@@ -195,29 +193,3 @@ class TransformerEncoderBlock(ConfiguredLayer):
     def from_config(cls, config):
         attention = config.get("attention")
         return cls(**{**config, "attention": attention and keras.saving.deserialize_keras_object(attention)})
-
-
-class DrawnSeed(keras.random.SeedGenerator):
-    """Draws the next seed of a generator once and always returns it; it has no state of its own."""
-
-    def __init__(self, generator):  # without super(), which would make a variable
-        self.drawn = generator.next()
-        # On torch, Keras decides by this whether torch's own dropout can be used.
-        self._initial_seed = generator._initial_seed
-
-    def next(self, ordered=True):
-        return self.drawn
-
-
-@contextlib.contextmanager
-def fixed_seeds(dropouts, seeds):
-    """Within this context, dropout layers use these seeds instead of their generators."""
-    generators = [layer.seed_generator for layer in dropouts]
-    try:
-        for layer, seed in zip(dropouts, seeds, strict=True):
-            # Bypasses Keras' setter, which would track the seed as a part of the layer.
-            object.__setattr__(layer, "seed_generator", seed)
-        yield
-    finally:
-        for layer, generator in zip(dropouts, generators, strict=True):
-            object.__setattr__(layer, "seed_generator", generator)

@@ -15,6 +15,8 @@ from keras_bert_impl.embedding_losses import (
 )
 from keras_bert_impl.embedding_metrics import RankingAccuracy, SpearmanCorrelation, TripletAccuracy
 from keras_bert_impl.encoders.asked import TEXT, Asked
+from keras_bert_impl.kernels.mini_batches import in_mini_batches
+from keras_bert_impl.layers.dropout import DrawnSeed, Dropout, fixed_seeds
 from keras_bert_impl.layers.last_token import last_token
 from keras_bert_impl.models.answers import matches, of_length_one
 from keras_bert_impl.models.task_model import TaskModel, check_has_four_layers
@@ -125,8 +127,24 @@ class TextEmbedder(TaskModel):
         if len(shape) == 2:
             return super().call(inputs, training=training, mask=mask)
         flat = keras.tree.map_structure(lambda array: ops.reshape(array, (-1, shape[2])), inputs)
-        vectors = super().call(flat, training=training, mask=mask)  # (batch * columns, width)
+        size = getattr(getattr(self, "loss", None), "mini_batch_size", None)
+        if training and size is not None:
+            vectors = self._in_mini_batches(flat, size)
+        else:
+            vectors = super().call(flat, training=training, mask=mask)  # (batch * columns, width)
         return ops.reshape(vectors, (-1, shape[1], vectors.shape[-1]))
+
+    def _in_mini_batches(self, rows, size):
+        """The vectors of rows, (rows, width), computed for `size` rows at a time."""
+        dropouts = [layer for layer in self._flatten_layers() if isinstance(layer, Dropout) and layer.rate]
+        # Drawn here, since a generator that is used inside would draw again for the gradients.
+        seeds = [DrawnSeed(layer.seed_generator) for layer in dropouts]
+
+        def vectors_of(rows, number):
+            with fixed_seeds(dropouts, [seed.of_part(number) for seed in seeds]):
+                return super(TextEmbedder, self).call(rows, training=True)
+
+        return in_mini_batches(vectors_of, rows, size, self.trainable_variables)
 
     def compute_output_spec(self, inputs, training=None, mask=None):
         shape = keras.tree.flatten(inputs)[0].shape

@@ -1,3 +1,4 @@
+import dataclasses
 import warnings
 
 import keras
@@ -246,3 +247,47 @@ def test_a_text_and_its_translation_learn_one_vector_of_a_teacher(make):
     assert float(found) == pytest.approx(float(np.mean((vectors - taught[:, None]) ** 2)), rel=1e-5)
     with pytest.raises(ValueError, match="labels have shape"):
         model.fit((FIRST, SECOND), taught[:4], verbose=0)
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 100])
+def test_a_batch_learns_the_same_in_mini_batches(size, make):
+    columns, found = (FIRST, SECOND, THIRD), []
+    for loss in (MultipleNegativesRankingLoss(), MultipleNegativesRankingLoss(mini_batch_size=size)):
+        model = make()
+        model.compile(optimizer=keras.optimizers.SGD(0.1), loss=loss, **QUICK_STEPS)
+        history = model.fit(columns, batch_size=5, epochs=2, shuffle=False, verbose=0).history
+        found.append((history["loss"], model.get_weights()))
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-5)
+    for whole, parts in zip(found[0][1], found[1][1], strict=True):
+        np.testing.assert_allclose(parts, whole, atol=1e-5)
+
+
+def test_dropout_in_mini_batches_differs_between_them_and_is_the_same_for_vectors_and_gradients(small_tokenizer):
+    config = revealing_config(small_tokenizer, max_length=11, initializer_range=0.5)
+    config = dataclasses.replace(config, hidden_dropout_rate=0.3, attention_dropout_rate=0.3)
+    model = kbi.TextEmbedder(kbi.BertEncoder(config), small_tokenizer)
+    loss = MultipleNegativesRankingLoss(scale=1.0, mini_batch_size=2)
+    model.compile(optimizer=keras.optimizers.SGD(1e-3), loss=loss, **QUICK_STEPS)
+    rows, numbers = model.rows([*FIRST[:2], *SECOND[:2], *FIRST[:2]]), np.array([[0, 1], [2, 3], [0, 1]])
+    rows = {name: array.reshape(3, 2, -1) for name, array in rows.items()}
+    states = [layer.seed_generator.state for layer in model._flatten_layers() if hasattr(layer, "seed_generator")]
+    before = [keras.ops.convert_to_numpy(state) for state in states]
+
+    def vectors_now():
+        keras.utils.set_random_seed(5)
+        for state, value in zip(states, before, strict=True):
+            state.assign(value)
+        return model(rows, training=True)
+
+    vectors = keras.ops.convert_to_numpy(vectors_now())
+    assert np.abs(vectors[0] - vectors[2]).max() > 1e-3  # the same texts
+    weights, losses = model.get_weights(), [float(loss(numbers, vectors_now()))]
+    vectors_now()
+    for state, value in zip(states, before, strict=True):
+        state.assign(value)
+    keras.utils.set_random_seed(5)
+    model.train_on_batch(rows, numbers)
+    changes = [new - old for new, old in zip(model.get_weights(), weights, strict=True) if new.dtype == "float32"]
+    losses.append(float(loss(numbers, vectors_now())))
+    expected = -sum(float(np.sum(change.astype("float64") ** 2)) for change in changes) / 1e-3
+    assert expected < -1e-5 and losses[1] - losses[0] == pytest.approx(expected, rel=0.05)

@@ -8,7 +8,7 @@ from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 from keras_bert_serving import model_messages
 from keras_bert_serving.errors import ServingError, error_of, invalid, place_of
 from keras_bert_serving.request_inputs import bytes_of
-from keras_bert_serving.request_log import RequestEntry
+from keras_bert_serving.request_log import ID, RequestEntry, request_id
 from keras_bert_serving.rest import away_if_large
 from keras_bert_serving.signatures import find_signature
 from keras_bert_serving.tensor_messages import arrays_of_messages, message_of_array
@@ -89,7 +89,9 @@ def handler(models, log, kind, answer):
     takes bytes: of those that are no message, grpcio itself would print a traceback."""
 
     async def handle(body, context):
-        entry, code = RequestEntry("grpc", answer.__name__), grpc.StatusCode.CANCELLED
+        given = dict(context.invocation_metadata() or ()).get(ID)
+        entry, code = RequestEntry("grpc", answer.__name__, request_id(given)), grpc.StatusCode.CANCELLED
+        context.set_trailing_metadata(((ID, entry.id),))
         try:
             request = kind.FromString(body)
             entry.model = request.model_spec.name if hasattr(request, "model_spec") else ""

@@ -5,19 +5,24 @@ import dataclasses
 import json
 import os
 import queue
+import re
 import sys
 import threading
 import time
+import uuid
 
 LINES = 1000  # that may wait
+ID = "x-request-id"  # the header, and gRPC's metadata
 
 
 @dataclasses.dataclass
 class RequestEntry:
-    """What the log says about a request; filled in while it is answered. `model` is as the client gave it."""
+    """What the log says about a request; filled in while it is answered. `model` is as the client gave it, and `id`,
+    too, if it gave one."""
 
     protocol: str
     method: str
+    id: str
     model: str = ""
     version: int | None = None
     signature: str | None = None
@@ -29,6 +34,11 @@ class RequestEntry:
         self.version, self.signature = servable.version, signature
         first = next(iter(inputs.values()), None)
         self.rows = len(first) if getattr(first, "ndim", 0) else None
+
+
+def request_id(given):
+    """The id of a request: the client's, if it is one that can stand in a header and in the log, or a new one."""
+    return given if re.fullmatch(r"[\x21-\x7e]{1,128}", str(given or "")) else uuid.uuid4().hex
 
 
 class RequestLog:

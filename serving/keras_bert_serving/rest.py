@@ -23,7 +23,7 @@ from starlette.routing import Route
 from keras_bert_serving import embeddings, json_tensors, model_messages
 from keras_bert_serving.errors import ServingError, error_of, invalid, place_of
 from keras_bert_serving.request_inputs import bytes_of
-from keras_bert_serving.request_log import RequestEntry
+from keras_bert_serving.request_log import ID, RequestEntry, request_id
 
 OF_MODEL = r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d{1,30}))?"
 ASK = re.compile(rf"{OF_MODEL}:(?P<method>predict)")
@@ -93,7 +93,7 @@ async def answer_as(models, log, make, request):
         body = await read_body(request, models.limits.max_body_bytes)
         return await while_connected(request, make(models, body, entry))
 
-    entry = RequestEntry("rest", request.url.path.rpartition("/")[2])
+    entry = RequestEntry("rest", request.url.path.rpartition("/")[2], request_id(request.headers.get(ID)))
     return await logged(models, log, entry, respond, embeddings.error_of_clients)
 
 
@@ -103,7 +103,8 @@ async def answer(models, log, request):
     asked = (ASK if request.method == "POST" else LOOK).fullmatch(path)
     parts = asked.groupdict() if asked else {}
     method = parts.get("method") or ("metadata" if parts.get("metadata") else "status")
-    entry = RequestEntry("rest", method, urllib.parse.unquote(parts.get("model") or ""))
+    name = urllib.parse.unquote(parts.get("model") or "")
+    entry = RequestEntry("rest", method, request_id(request.headers.get(ID)), name)
     return await logged(models, log, entry, functools.partial(answer_of, models, request, path, parts))
 
 
@@ -118,6 +119,7 @@ async def logged(models, log, entry, respond, form=plain_error):
         response = error_response(failure, form)
         if response.status_code >= 500 and not isinstance(failure, ServingError):
             log.event("failed", method=entry.method, model=entry.model, error=place_of(failure))
+    response.headers[ID] = entry.id
     log.request(entry, response.status_code, models.names)
     return response
 

@@ -188,3 +188,9 @@ def test_bytes_that_are_no_message_are_refused_without_a_traceback(services, cap
         with refused(grpc.StatusCode.INVALID_ARGUMENT, "The 3 bytes are no PredictRequest"):
             send(b"\xff\xff\xff")
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_request_has_the_id_that_the_client_gave(services):
+    metadata = (("x-request-id", "job-9"),)
+    _, call = services[0].Predict.with_call(request_of(["cat"]), metadata=metadata)
+    assert dict(call.trailing_metadata())["x-request-id"] == "job-9"

@@ -6,6 +6,8 @@ import json
 import os
 import socket
 import threading
+import urllib.error
+import urllib.request
 
 import pytest
 import tensorflow as tf
@@ -259,3 +261,20 @@ def test_an_answer_that_is_too_large_is_refused(tmp_path):
         assert server.ask(PREDICT, {"signature_name": "echo", "instances": ["a" * 100] * 9})[0] == 200
         status, message = server.error(PREDICT, {"signature_name": "echo", "instances": ["a" * 100] * 11})
     assert status == 400 and "The answer has 1100 bytes; this server takes at most 1000" in message
+
+
+def test_a_request_has_the_id_that_the_client_gave_or_one_of_its_own(server, monkeypatch):
+    lines = []
+    monkeypatch.setattr(server.server.log, "say", lines.append)
+    monkeypatch.setattr(server.server.log, "_requests", True)
+    body = json.dumps({"instances": ["cat"]}).encode()
+    found = []
+    for given in ("job 7", "job-7", "x" * 129, None):  # a space and too long a one are not taken over
+        headers = {"X-Request-Id": given} if given else {}
+        with urllib.request.urlopen(urllib.request.Request(server.address + PREDICT, body, headers)) as answer:
+            found.append(answer.headers["X-Request-Id"])
+    assert [json.loads(line)["id"] for line in lines] == found and len(set(found)) == 4
+    assert found[1] == "job-7" and all(len(one) == 32 for one in (found[0], *found[2:]))
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(urllib.request.Request(server.address + PREDICT, b"{", {"X-Request-Id": "job-8"}))
+    assert refused.value.headers["X-Request-Id"] == json.loads(lines[-1])["id"] == "job-8"

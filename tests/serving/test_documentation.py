@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -114,3 +115,19 @@ def test_the_manifests_name_each_other():
     [config] = [volume.split(":")[0] for volume in compose["volumes"] if ":/config" in volume]
     assert (ROOT / config / "models.config").is_file()  # its paths begin at the root of a clone
     assert compose["image"] == pods["template"]["spec"]["containers"][0]["image"]
+
+
+def test_the_files_for_keras_bert_serve_give_it_options_that_it_has():
+    deploy = ROOT / "serving" / "deploy" / "keras-bert"
+    deployment, service = yaml.safe_load_all((deploy / "kubernetes.yaml").read_text())
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"] == labels
+    assert {port["targetPort"] for port in service["spec"]["ports"]} == {port["name"] for port in container["ports"]}
+    image = (deploy / "Dockerfile").read_text()
+    given = {name: json.loads(re.search(f"^{name} (.*)$", image, re.M)[1]) for name in ("ENTRYPOINT", "CMD")}
+    unit = re.search("^ExecStart=(.*)$", (deploy / "keras-bert.service").read_text(), re.M)[1].split()
+    for command in (given["ENTRYPOINT"] + given["CMD"], given["ENTRYPOINT"] + container["args"], unit):
+        assert command[0].endswith("keras-bert") and command[1] == "serve"
+        parsed = runs.parse(ServeConfig, command[2:])
+        assert parsed.model[0].startswith("films=/") and parsed.port == 8501 and parsed.grpc_port == 8500

@@ -6,7 +6,8 @@ GET  /v1/models                     the models, as OpenAI lists them
 POST /rerank                        {"query", "texts", "raw_scores", "return_text", "model"}: text-embeddings-inference
 POST /v1/rerank  /v2/rerank         {"query", "documents", "top_n", "return_documents", "model"}: Cohere
 
-"model" is the name of a served model; it may be missing for scores if one model alone gives them.
+"model" is the name of a served model; it may be missing for scores if one model alone gives them. Texts that the model
+reads in part are counted in "warnings", and refused with "truncate": false.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ async def vectors(models, body, entry):
     if encoding not in ("float", "base64"):
         raise invalid(f"encoding_format is {shortened(encoding)}, expected 'float' or 'base64'.")
     servable = servable_for(models, asked.get("model"), VECTOR)
-    found, tokens = await outputs_of(models, servable, VECTOR, {"text": texts}, entry)
+    found, tokens, warnings = await outputs_of(models, servable, VECTOR, {"text": texts}, asked, entry)
     if size is not None:
         if type(size) is not int or not 1 <= size <= found.shape[1]:
             raise invalid(f"dimensions is {shortened(size)}, expected 1 to {found.shape[1]}, the width of the vectors.")
@@ -42,7 +43,8 @@ async def vectors(models, body, entry):
     written = found.tolist() if encoding == "float" else [base64.b64encode(row.tobytes()).decode() for row in found]
     data = [{"object": "embedding", "index": number, "embedding": row} for number, row in enumerate(written)]
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-    return JSONResponse({"object": "list", "data": data, "model": servable.name, "usage": usage})
+    answer = {"object": "list", "data": data, "model": servable.name, "usage": usage}
+    return JSONResponse(answer | ({"warnings": warnings} if warnings else {}))
 
 
 def listed(models):
@@ -55,7 +57,7 @@ async def ranks(models, body, entry):
     """The response to /rerank. Raises ServingError."""
     asked = read_object(body)
     texts = texts_in(asked.get("texts"), "texts")
-    scores, _, _ = await scores_of(models, asked, texts, entry, is_raw=bool(asked.get("raw_scores")))
+    scores, *_ = await scores_of(models, asked, texts, entry, is_raw=bool(asked.get("raw_scores")))
     shown = [{"text": text} for text in texts] if asked.get("return_text") else None
     return JSONResponse(best_first("score", scores, shown))
 
@@ -69,10 +71,11 @@ async def ranked_documents(models, body, entry):
     texts, most = texts_in(documents, "documents"), asked.get("top_n")
     if most is not None and (type(most) is not int or most < 1):
         raise invalid(f"top_n is {shortened(most)}, expected a number above 0.")
-    scores, servable, tokens = await scores_of(models, asked, texts, entry)
+    scores, servable, tokens, warnings = await scores_of(models, asked, texts, entry)
     shown = [{"document": {"text": text}} for text in texts] if asked.get("return_documents") else None
     results = best_first("relevance_score", scores, shown)[:most]
-    return JSONResponse({"results": results, "model": servable.name, "meta": {"tokens": {"input_tokens": tokens}}})
+    meta = {"tokens": {"input_tokens": tokens}} | ({"warnings": warnings} if warnings else {})
+    return JSONResponse({"results": results, "model": servable.name, "meta": meta})
 
 
 def best_first(name, scores, shown=None):
@@ -82,21 +85,28 @@ def best_first(name, scores, shown=None):
 
 
 async def scores_of(models, asked, texts, entry, is_raw=False):
-    """The scores of texts for a query, by default between 0 and 1; the Servable, and the tokens that it has read."""
+    """The scores of texts for a query, by default between 0 and 1; the Servable, the tokens that it has read, and what
+    it has not read of the texts, as sentences."""
     (query,) = texts_in([asked.get("query")], "query")
     servable = servable_for(models, asked.get("model"), SCORE)
     inputs = {"text": [query] * len(texts), "text_pair": texts}
-    found, tokens = await outputs_of(models, servable, SCORE, inputs, entry)
-    return found if is_raw else sigmoid(found.astype("float64")), servable, tokens
+    found, tokens, warnings = await outputs_of(models, servable, SCORE, inputs, asked, entry)
+    return found if is_raw else sigmoid(found.astype("float64")), servable, tokens, warnings
 
 
-async def outputs_of(models, servable, kind, inputs, entry):
-    """The output of a kind for texts, and the tokens that the model has read."""
+async def outputs_of(models, servable, kind, inputs, asked, entry):
+    """The output of a kind for texts, the tokens that the model has read, and sentences about what it has not read.
+    Raises ServingError."""
     output, signature = kind
     entry.answered_by(servable, signature, {})
     entry.model, entry.rows = servable.name, len(inputs["text"])
+    checks = servable.text_checks
+    columns = {name: np.array([text.encode("utf-8", "replace") for text in texts]) for name, texts in inputs.items()}
+    warnings = await asyncio.to_thread(checks.warnings, servable.signatures[signature], columns)
+    if asked.get("truncate") is False and checks.cut(servable.signatures[signature], columns)[0]:
+        raise invalid(f"'truncate' is false, but {warnings[-1]}")
     outputs = await models.ask(servable, inputs, signature)
-    return outputs[output], await asyncio.to_thread(servable.text_checks.tokens_read, inputs)
+    return outputs[output], await asyncio.to_thread(checks.tokens_read, inputs), warnings
 
 
 def servable_for(models, name, kind):

@@ -50,6 +50,20 @@ def test_vectors_are_those_of_the_model_in_both_encodings_and_cut(server, models
     np.testing.assert_allclose(one["embedding"], short, atol=1e-5)
 
 
+def test_texts_that_are_cut_are_counted_and_refused_if_the_client_wants_it(server):
+    long = ["the cat sat on a mat in the rain and a dog ran " * 3, "a dog"]
+    asked = {"model": "vectors", "input": long}
+    (warning,) = server.json("/v1/embeddings", asked)["warnings"]
+    assert warning.startswith("1 of 2 texts have more than 11 tokens")
+    status, error = server.error("/v1/embeddings", {**asked, "truncate": False})
+    assert status == 400 and "'truncate' is false, but 1 of 2 texts" in error["message"]
+    assert "warnings" not in server.json("/v1/embeddings", {**asked, "input": long[1], "truncate": False})
+    asked = {"model": "ranks", "query": "a dog", "documents": long}
+    assert len(server.json("/v2/rerank", asked)["meta"]["warnings"]) == 1
+    assert server.error("/rerank", {"query": "a dog", "texts": long, "truncate": False})[0] == 400
+    assert len(server.json("/rerank", {"query": "a dog", "texts": long[1:], "truncate": False})) == 1
+
+
 def test_texts_are_ranked_in_both_forms(server, models):
     logits = models["ranks"].predict((["where is it"] * 3, TEXTS), verbose=0)[:, 0]
     scores, order = 1 / (1 + np.exp(-logits)), np.argsort(-logits).tolist()

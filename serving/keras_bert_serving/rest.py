@@ -4,12 +4,13 @@ The addresses of other servers of embeddings and scores are in `embeddings`.
 
 POST /v1/models/NAME[/versions/N]:predict
 GET  /v1/models/NAME[/versions/N][/metadata]
-GET  /healthz  /readyz  /metrics  /monitoring/prometheus/metrics
+GET  /healthz  /readyz  /metrics  /monitoring/prometheus/metrics  /openapi.json
 """
 
 import asyncio
 import codecs
 import functools
+import pathlib
 import re
 import time
 import urllib.parse
@@ -17,7 +18,7 @@ import urllib.parse
 from grpc import StatusCode
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from keras_bert_serving import embeddings, json_tensors, model_messages
@@ -28,6 +29,7 @@ from keras_bert_serving.request_log import ID, RequestEntry, request_id
 OF_MODEL = r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d{1,30}))?"
 ASK = re.compile(rf"{OF_MODEL}:(?P<method>predict)")
 LOOK = re.compile(rf"{OF_MODEL}(?P<metadata>/metadata)?")
+DESCRIPTION = pathlib.Path(__file__).with_name("openapi.json")
 LARGE = 10_000  # bytes
 MALFORMED = (
     "Malformed request: {}: models answer at /v1/models/NAME, and at /v1/models/NAME:predict a POST with a body such "
@@ -71,6 +73,7 @@ def make_app(models, log, metrics, hosts=None, page=None):
         ),
         Route("/v1/models", lambda request: embeddings.listed(models)),
         Route("/v1/{rest:path}", functools.partial(answer, models, log), methods=["GET", "POST"]),
+        Route("/openapi.json", lambda request: FileResponse(DESCRIPTION)),
         Route("/healthz", lambda request: PlainTextResponse("ok\n")),
         Route("/readyz", ready),
         Route("/metrics", show_metrics),

@@ -108,3 +108,17 @@ def test_what_cannot_be_answered_is_said(server, path, asked, status, message):
     assert found == status
     if status != 200:
         assert message in json.loads(body)["error"]["message"] == json.loads(body)["message"]
+
+
+def test_the_description_names_what_the_server_answers_and_takes(server):
+    description = server.json("/openapi.json")
+    given = {"model": "vectors", "input": TEXTS, "query": "a dog", "texts": TEXTS, "documents": TEXTS}
+    for path, methods in description["paths"].items():
+        for method, told in methods.items():
+            fields = told.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+            names = fields.get("required", []) if "predict" not in path else ["instances"]
+            content = {**given, "instances": TEXTS} if method == "post" else None
+            content = content and {name: content[name] for name in names}
+            status, body = server.ask(path.replace("{model}", "vectors"), content)
+            assert status == 200, (path, body)
+            assert set(names) <= set(fields.get("properties", {}))

@@ -9,6 +9,8 @@ compare rows with each other compare all rows of the batch, also those of other 
 the same as one.
 """
 
+import operator
+
 import keras
 from keras import ops
 
@@ -155,9 +157,9 @@ class EmbedDistillLoss(WeightedLoss):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         vectors, taught = (ops.cast(array, "float32") for array in (y_pred, y_true))
-        if taught.shape[-1] != vectors.shape[-1]:
+        if taught.shape[-1] != vectors.shape[-1] or len(taught.shape) > len(vectors.shape):
             raise ValueError(
-                f"The teacher's vectors have {taught.shape[-1]} numbers, but the model's {vectors.shape[-1]}."
+                f"The teacher's vectors are {taught.shape}, but the model's {vectors.shape}: they need the same width."
             )
         if len(vectors.shape) == 3 and len(taught.shape) == 2:
             taught = taught[:, None]
@@ -207,11 +209,14 @@ class MatryoshkaLoss(keras.losses.Loss):
         dims: the widths, such as (384, 128, 64). Give the whole one, too.
         weights: of the widths; by default each counts 1.
 
-    Labels, vectors and errors are those of the loss. Raises ValueError for a width that vectors do not have.
+    Labels, vectors and errors are those of the loss. Raises ValueError for a width that vectors do not have, and for
+    EmbedDistillLoss.
     """
 
     def __init__(self, loss, dims, weights=None, name="matryoshka_loss"):
         super().__init__(name=name, reduction="sum", dtype="float32")
+        if getattr(loss, "takes_vectors", False):
+            raise ValueError(f"{type(loss).__name__} compares whole vectors with a teacher's.")
         self.loss, self.dims, self.weights = loss, tuple(dims), tuple(weights or [1.0] * len(dims))
         if len(self.weights) != len(self.dims):
             raise ValueError(f"weights has {len(self.weights)} numbers for {len(self.dims)} dims.")
@@ -258,6 +263,8 @@ class MultipleNegativesRankingLoss(WeightedLoss):
 
     def __init__(self, scale=20.0, mini_batch_size=None, name="multiple_negatives_ranking_loss"):
         super().__init__(name)
+        if mini_batch_size is not None and operator.index(mini_batch_size) < 1:
+            raise ValueError(f"mini_batch_size is {mini_batch_size}: give at least 1, or None.")
         self.scale, self.mini_batch_size = scale, mini_batch_size
 
     def __call__(self, y_true, y_pred, sample_weight=None):

@@ -1,5 +1,7 @@
 """How good a search is, and the negatives that make it better."""
 
+import numbers
+
 import numpy as np
 
 from keras_bert_impl.preprocessing.texts import to_strings
@@ -21,18 +23,25 @@ def retrieval_scores(found, relevant, at=10):
         `ndcg@10`, the discounted gain over that of the best order; and `map@10`, the precision at each relevant text.
         A query without a relevant text counts as 0, as in trec_eval. sentence-transformers has the same figures, but
         divides the precisions in `map` by at most `at`.
-    Raises: ValueError if there are not as many rankings as queries; ImportError without ir-measures, which the extra
-        `ranking` installs.
+    Raises: ValueError if there are not as many rankings as queries, or for what is no number of a text; ImportError
+        without ir-measures, which the extra `ranking` installs.
     """
     import ir_measures
 
+    if at < 1:
+        raise ValueError(f"at is {at}: give at least 1.")
     judged, ranked = [], []
     for query, (texts, of_query) in enumerate(zip(found, relevant, strict=True)):
         grades = of_query if isinstance(of_query, dict) else dict.fromkeys(of_query, 1)
+        places = [getattr(text, "number", text) for text in texts]
+        if not all(map(is_number, [*grades, *grades.values(), *places])) or len(grades) < len(of_query):
+            raise ValueError(
+                f"query {query}: expected the numbers of texts, each once, and whole numbers as grades; "
+                f"got {str(of_query)[:80]} for what was found as {str(places)[:80]}."
+            )
         judged += [ir_measures.Qrel(str(query), str(number), int(grade)) for number, grade in grades.items()]
-        numbers = [getattr(text, "number", text) for text in texts]
         # By places, since the library's measures order equal scores in different ways.
-        ranked += [ir_measures.ScoredDoc(str(query), str(number), -place) for place, number in enumerate(numbers)]
+        ranked += [ir_measures.ScoredDoc(str(query), str(number), -place) for place, number in enumerate(places)]
     measures = {"accuracy": ir_measures.Success, "precision": ir_measures.P, "recall": ir_measures.R}
     measures |= {"mrr": ir_measures.RR, "ndcg": ir_measures.nDCG, "map": ir_measures.AP}
     measures = {f"{name}@{at}": measure @ at for name, measure in measures.items()}
@@ -40,6 +49,11 @@ def retrieval_scores(found, relevant, at=10):
     for figure in ir_measures.iter_calc(list(measures.values()), judged, ranked):
         sums[figure.measure] += figure.value
     return {"queries": len(found), **{name: sums[measure] / len(found) for name, measure in measures.items()}}
+
+
+def is_number(value):
+    """Whether a value is a whole number; True and False are none."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def mine_hard_negatives(
@@ -67,7 +81,7 @@ def mine_hard_negatives(
     """
     anchors, positives = to_strings(anchors), to_strings(positives)
     corpus = list(dict.fromkeys(positives if corpus is None else to_strings(corpus)))
-    numbers = {text: number for number, text in enumerate(corpus)}
+    places = {text: place for place, text in enumerate(corpus)}
     known = {anchor: {anchor} for anchor in anchors}
     for anchor, positive in zip(anchors, positives, strict=True):
         known[anchor].add(positive)
@@ -75,13 +89,15 @@ def mine_hard_negatives(
     of_positives, of_corpus = (embedder.embed_documents(texts, batch_size) for texts in (positives, corpus))
     limits = np.full(len(anchors), np.inf)
     if relative_margin is not None:
-        limits = (1 - relative_margin) * np.sum(of_anchors * of_positives, axis=-1)
+        of_pairs = np.sum(of_anchors * of_positives, axis=-1)
+        limits = of_pairs - relative_margin * np.abs(of_pairs)
     rows = []
     all_scores = products(of_anchors, of_corpus)
     for anchor, positive, limit, scores in zip(anchors, positives, limits, all_scores, strict=True):
-        right = [numbers[text] for text in known[anchor] if text in numbers]
+        right = [places[text] for text in known[anchor] if text in places]
         scores[right] = -np.inf
-        order = np.argsort(-scores, kind="stable")[range_min : len(corpus) - len(right)]
+        order = np.argsort(-scores, kind="stable")
+        order = order[np.isfinite(scores[order])][range_min:]
         negatives = order[scores[order] <= limit][:num_negatives]
         if len(negatives) == num_negatives:
             rows.append((anchor, positive, *(corpus[number] for number in negatives)))

@@ -146,6 +146,10 @@ def test_matryoshka_learns_vectors_that_may_be_cut_and_refuses_widths_that_there
     assert float(whole) == pytest.approx(float(CosineSimilarityLoss()(similarities, vectors[:, :2])), rel=1e-6)
     with pytest.raises(ValueError, match="vectors have 5 numbers"):
         MatryoshkaLoss(CosineSimilarityLoss(), [8, 4])(similarities, vectors[:, :2])
+    with pytest.raises(ValueError, match="whole vectors"):
+        MatryoshkaLoss(EmbedDistillLoss(), [4, 2])
+    with pytest.raises(ValueError, match="mini_batch_size is 0"):
+        MultipleNegativesRankingLoss(mini_batch_size=0)
     with pytest.raises(ValueError, match="weights has 1 numbers for 2 dims"):
         MatryoshkaLoss(CosineSimilarityLoss(), [4, 2], [1.0])
 
@@ -158,7 +162,7 @@ def test_a_teacher_has_a_vector_for_each_row_or_for_each_text():
     weights = np.array([1.0, *[0.0] * 6], "float32")
     of_first = EmbedDistillLoss()(vectors[:, 1], vectors[:, 0], weights)
     assert float(of_first) == pytest.approx(float(EmbedDistillLoss()(vectors[:1, 1], vectors[:1, 0])), rel=1e-6)
-    with pytest.raises(ValueError, match="teacher's vectors have 4 numbers, but the model's 5"):
+    with pytest.raises(ValueError, match="they need the same width"):
         EmbedDistillLoss()(vectors[:, 0, :4], vectors[:, 0])
     again = keras.losses.deserialize(keras.losses.serialize(EmbedDistillLoss("l2")))
     assert again.distance_metric == "l2"

@@ -57,6 +57,33 @@ def test_a_query_without_a_relevant_text_counts_as_zero_and_its_order_is_that_of
         retrieval_scores([[1, 0]], [[0], [1]])
 
 
+@pytest.mark.parametrize("relevant", [[0.0], [True, False], ["the cat"], {0: 0.7}, [0, 1, 0]])
+def test_what_is_no_number_of_a_text_is_refused(relevant):
+    with pytest.raises(ValueError, match="query 0: expected the numbers of texts, each once"):
+        retrieval_scores([[1, 0]], [relevant])
+    with pytest.raises(ValueError, match="at is 0"):
+        retrieval_scores([[1, 0]], [[0]], at=0)
+
+
+class FixedVectors:
+    """In the place of an embedder: vectors by text."""
+
+    def __init__(self, vectors):
+        self.vectors = vectors
+
+    def embed_queries(self, texts, batch_size):
+        return np.array([self.vectors[text] for text in texts], "float32")
+
+    embed_documents = embed_queries
+
+
+def test_negatives_are_farther_than_a_positive_whose_similarity_is_negative_and_are_numbers():
+    fixed = FixedVectors({"q": [1, 0], "right": [-0.2, 0], "near": [-0.195, 0], "far": [-0.9, 0], "bad": [np.nan, 0]})
+    assert mine_hard_negatives(fixed, ["q"], ["right"], ["near", "right", "far", "bad"]) == (["q"], ["right"], ["far"])
+    with pytest.warns(UserWarning, match="1 of 1 rows have fewer than 3 negatives"):
+        mine_hard_negatives(fixed, ["q"], ["right"], ["near", "right", "far", "bad"], 3, relative_margin=None)
+
+
 def test_negatives_are_the_nearest_texts_that_are_no_positives(embedder):
     anchors, positives = TEXTS[:4] + TEXTS[:1], TEXTS[4:8] + TEXTS[6:7]
     columns = mine_hard_negatives(embedder, anchors, positives, TEXTS, num_negatives=2, relative_margin=None)

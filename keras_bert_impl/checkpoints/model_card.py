@@ -268,11 +268,12 @@ def _of_use(checkpoint, task, tokenizer, named, place):
     program = "\n".join(use["program"])
     if not hasattr(config, "num_segments"):  # their tokenizer may give segments that their model refuses
         program = program.replace('return_tensors="pt"', 'return_tensors="pt", return_token_type_ids=False')
+    cut = checkpoint.head_arguments.get("truncate_dim")
     values = {
         "kind": use["kind"],
         "ask": use["ask"].replace("{mask}", tokenizer.mask_texts[0] if tokenizer and task == "ForMaskedLM" else ""),
         "ours": json.dumps(place if place == HERE else f"hf://{place}"),
-        "theirs": json.dumps(place),
+        "theirs": json.dumps(place) + (f", truncate_dim={cut}" if cut else ""),
         "classes": ", ".join(sorted([tokenizer_class, model_class])),
         "tokenizer_class": tokenizer_class,
         "model_class": model_class,

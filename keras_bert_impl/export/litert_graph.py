@@ -17,13 +17,13 @@ def write(model, tokenizer, sequence_length, target):
     """Writes model.tflite, and samples for comparison, to the new directory `target`."""
     target.mkdir()
     model = row_samples.float32_model(model)
-    row_samples.write(model, tokenizer, sequence_length, target, with_tokens=False)
+    row_samples.write(model, tokenizer, sequence_length, target)
     (target / FILE).write_bytes(converted(model))
 
 
 def converted(model):
     """The content of a LiteRT file whose signature takes and returns arrays by name."""
-    axes, function = row_samples.arrays_of(model), row_samples.served(model, with_tokens=False)
+    axes, function = row_samples.arrays_of(model), row_samples.served(model)
     inputs = [tf.TensorSpec([None] * len(names), tf.int64, name=name) for name, names in axes.items()]
     of_arrays = tf.function(lambda *arrays: function(dict(zip(axes, arrays, strict=True))), input_signature=inputs)
     concrete = of_arrays.get_concrete_function()

@@ -14,13 +14,13 @@ TOLERANCE = 1e-4  # of the largest output, or of 1 if all outputs are smaller
 SIZES = ((3, 5, 2), (1, 0, 3))
 
 
-def served(model, with_tokens=True):
+def served(model):
     """The function to export: from a dict of the arrays of `arrays_of` to a dict of named outputs, all float32, which
-    padding does not change. `with_tokens`: an embedder also gives the vectors of tokens, which other programs pool."""
+    padding does not change. An embedder also gives the vectors of tokens, which other programs pool."""
     whole = None
     # A subclass may compute something else than its graph: then there are no tokens to pool.
-    if with_tokens and hasattr(model, "pooling") and type(model).call is kind_of(model).call:
-        tokens = keras.ops.cast(model.encoder.token_vectors(model.encoder.output), "float32")
+    if hasattr(model, "pooling") and type(model).call is kind_of(model).call:
+        tokens = keras.ops.cast(model.encoder.output["sequence_output"], "float32")
         whole = keras.Model(model.input, (model.output, {"sequence_output": tokens}))
 
     def function(arrays):
@@ -77,9 +77,9 @@ def rows_of(model, size, longest, seed=0):
     return rows
 
 
-def write(model, tokenizer, longest, target, with_tokens=True):
+def write(model, tokenizer, longest, target):
     """Writes rows of several sizes, which begin with [CLS], and the outputs of the model to the directory `target`."""
-    function, arrays = served(model, with_tokens), {}
+    function, arrays = served(model), {}
     for number, size in enumerate(SIZES):
         rows = rows_of(model, size, longest, number)
         # What is calibrated with texts has only seen this token there.

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 
-def in_mini_batches(function, rows, size, variables):
+def in_mini_batches(function, rows, size):
     """What `function` gives for all rows, (rows, width), computed for `size` rows at a time.
 
     Args:
@@ -16,12 +16,11 @@ def in_mini_batches(function, rows, size, variables):
             has no state. Rows of zeros fill the last mini-batch on TensorFlow and JAX.
         rows: dict of arrays (rows, ...).
         size: rows of a mini-batch.
-        variables: the keras.Variables that `function` reads and that are trained.
     """
-    return KERNELS[keras.backend.backend()](function, rows, size, variables)
+    return KERNELS[keras.backend.backend()](function, rows, size)
 
 
-def _in_torch(function, rows, size, variables):
+def _in_torch(function, rows, size):
     import torch
 
     if torch.compiler.is_compiling():  # which would write out each mini-batch
@@ -32,7 +31,7 @@ def _in_torch(function, rows, size, variables):
     return ops.concatenate([keras.remat(function)(part, number) for number, part in enumerate(parts)])
 
 
-def _in_jax(function, rows, size, variables):
+def _in_jax(function, rows, size):
     import jax
 
     count = next(iter(rows.values())).shape[0]
@@ -49,7 +48,7 @@ def _in_jax(function, rows, size, variables):
     return outputs.swapaxes(0, 1).reshape(-1, outputs.shape[-1])[:count]
 
 
-def _in_tensorflow(function, rows, size, variables):
+def _in_tensorflow(function, rows, size):
     import tensorflow as tf
 
     count = tf.shape(next(iter(rows.values())))[0]
@@ -61,34 +60,28 @@ def _in_tensorflow(function, rows, size, variables):
 
     parts = {name: divided(array) for name, array in rows.items()}
 
-    def outputs_of(number, values):
-        with keras.StatelessScope(state_mapping=list(zip(variables, values, strict=True))):
-            return function({name: array[number] for name, array in parts.items()}, number)
+    def outputs_of(number):
+        return function({name: array[number] for name, array in parts.items()}, number)
 
     # A loop that TensorFlow differentiated itself would keep the activations of all its turns.
     @tf.custom_gradient
-    def computed(*values):
-        outputs = tf.map_fn(
-            lambda number: outputs_of(number, values),
-            tf.range(num_parts),
-            fn_output_signature="float32",
-            parallel_iterations=1,
-        )
+    def computed(numbers):
+        outputs = tf.map_fn(outputs_of, numbers, fn_output_signature="float32", parallel_iterations=1)
 
-        def gradients(upstream):
+        def gradients(upstream, variables=()):
             def add(number, sums):
                 with tf.GradientTape() as tape:
-                    tape.watch(values)
-                    found = outputs_of(number, values)
-                of_part = tape.gradient(found, values, upstream[number], unconnected_gradients="zero")
+                    found = outputs_of(number)
+                of_part = tape.gradient(found, variables, upstream[number], unconnected_gradients="zero")
                 return number + 1, [total + tf.convert_to_tensor(one) for total, one in zip(sums, of_part, strict=True)]
 
-            zeros = [tf.zeros_like(value) for value in values]
-            return tf.while_loop(lambda number, _: number < num_parts, add, (0, zeros), parallel_iterations=1)[1]
+            zeros = [tf.zeros(variable.shape, variable.dtype) for variable in variables]
+            sums = tf.while_loop(lambda number, _: number < num_parts, add, (0, zeros), parallel_iterations=1)[1]
+            return None, sums
 
         return outputs, gradients
 
-    outputs = computed(*[tf.convert_to_tensor(variable) for variable in variables])
+    outputs = computed(tf.range(num_parts))
     return tf.reshape(outputs, (num_parts * size, outputs.shape[-1]))[:count]
 
 

@@ -1,5 +1,7 @@
 """A vector for a text."""
 
+import operator
+
 import keras
 import numpy as np
 from keras import ops
@@ -19,6 +21,7 @@ from keras_bert_impl.kernels.mini_batches import in_mini_batches
 from keras_bert_impl.layers.dropout import DrawnSeed, Dropout, fixed_seeds
 from keras_bert_impl.layers.last_token import last_token
 from keras_bert_impl.models.answers import matches, of_length_one
+from keras_bert_impl.models.compile_arguments import the_loss
 from keras_bert_impl.models.task_model import TaskModel, check_has_four_layers
 from keras_bert_impl.optimization import BertAdamW
 from keras_bert_impl.preprocessing.column_rows import ColumnsPreprocessor, sizes_of_columns, text_numbers
@@ -104,6 +107,7 @@ class TextEmbedder(TaskModel):
         name="bert_text_embedder",
     ):
         pooling = checked_pooling(pooling)
+        truncate_dim = None if truncate_dim is None else operator.index(truncate_dim)
         one_of("similarity_function", similarity_function, SIMILARITIES)
         if encoder.cls_is_last and {"cls", "last_four"} & set(modes_of(pooling)):
             raise ValueError(
@@ -118,7 +122,7 @@ class TextEmbedder(TaskModel):
         )
         arguments = {"pooling": pooling, "normalize": normalize, "long_texts": checked_long_texts(long_texts)}
         arguments |= {"prompts": dict(prompts) if prompts else None, "similarity_function": similarity_function}
-        arguments |= {"truncate_dim": truncate_dim}
+        arguments["truncate_dim"] = truncate_dim
         super().__init__(encoder, tokenizer, sequence_length, vectors, name, **arguments)
         self.input_spec = None  # rows of several texts, (batch, columns, length), are inputs, too
 
@@ -127,7 +131,7 @@ class TextEmbedder(TaskModel):
         if len(shape) == 2:
             return super().call(inputs, training=training, mask=mask)
         flat = keras.tree.map_structure(lambda array: ops.reshape(array, (-1, shape[2])), inputs)
-        size = getattr(getattr(self, "loss", None), "mini_batch_size", None)
+        size = getattr(the_loss(getattr(self, "loss", None)), "mini_batch_size", None)
         if training and size is not None:
             vectors = self._in_mini_batches(flat, size)
         else:
@@ -144,7 +148,7 @@ class TextEmbedder(TaskModel):
             with fixed_seeds(dropouts, [seed.of_part(number) for seed in seeds]):
                 return super(TextEmbedder, self).call(rows, training=True)
 
-        return in_mini_batches(vectors_of, rows, size, self.trainable_variables)
+        return in_mini_batches(vectors_of, rows, size)
 
     def compute_output_spec(self, inputs, training=None, mask=None):
         shape = keras.tree.flatten(inputs)[0].shape
@@ -162,8 +166,12 @@ class TextEmbedder(TaskModel):
                 jit_compile="auto" if can_compile() else False,
                 **objective_for(columns, labels),
             )
-        loss = getattr(self, "loss", None)
-        if sizes.texts is None or getattr(loss, "takes_vectors", False):
+        loss = the_loss(getattr(self, "loss", None))
+        if labels is not None and getattr(loss, "takes_vectors", False):
+            columns = () if sizes.texts is None or np.ndim(labels) < 3 else sizes.texts.shape[1:]
+            shape = (len(sizes.tokens), *columns, self.output_shape[-1])
+            return checked_labels(labels, weights, LabelRule(shape, None, "a number of a teacher's vector"), sizes)
+        if sizes.texts is None:
             return super().checked_labels(sizes, labels, weights)
         kind, takes = type(loss).__name__, getattr(loss, "takes_similarities", None)
         if takes is not None and takes != (labels is not None):
@@ -184,6 +192,8 @@ class TextEmbedder(TaskModel):
         if not isinstance(x, dict) or "token_ids" not in x:
             return labels, weights
         ids = ops.convert_to_numpy(x["token_ids"])
+        if ids.ndim == 2:
+            return super().checked_beside(x, labels, weights)
         numbers = text_numbers(ids.reshape(-1, ids.shape[2]).tolist())
         return self.checked_labels(sizes_of_columns(numbers.reshape(ids.shape[:2])), labels, weights)
 

@@ -7,7 +7,8 @@ POST /rerank                        {"query", "texts", "raw_scores", "return_tex
 POST /v1/rerank  /v2/rerank         {"query", "documents", "top_n", "return_documents", "model"}: Cohere
 
 "model" is the name of a served model; it may be missing for scores if one model alone gives them. Texts that the model
-reads in part are counted in "warnings", and refused with "truncate": false.
+reads in part are counted in "warnings", but for text-embeddings-inference's form, which has no place for them, and
+refused with "truncate": false.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from starlette.responses import JSONResponse
 from keras_bert_impl.models.answers import of_length_one, sigmoid
 from keras_bert_serving.errors import invalid
 from keras_bert_serving.json_tensors import read_object
-from keras_bert_serving.request_inputs import shortened
+from keras_bert_serving.request_inputs import check_inputs, shortened
 
 # The output that answers, and the signature that has it.
 VECTOR, SCORE = ("vector", "serving_default"), ("value", "pairs")
@@ -100,12 +101,16 @@ async def outputs_of(models, servable, kind, inputs, asked, entry):
     output, signature = kind
     entry.answered_by(servable, signature, {})
     entry.model, entry.rows = servable.name, len(inputs["text"])
-    checks = servable.text_checks
-    columns = {name: np.array([text.encode("utf-8", "replace") for text in texts]) for name, texts in inputs.items()}
-    warnings = await asyncio.to_thread(checks.warnings, servable.signatures[signature], columns)
-    if asked.get("truncate") is False and checks.cut(servable.signatures[signature], columns)[0]:
-        raise invalid(f"'truncate' is false, but {warnings[-1]}")
+    checks, found, truncate = servable.text_checks, servable.signatures[signature], asked.get("truncate", True)
+    if not isinstance(truncate, bool):
+        raise invalid(f"truncate is {shortened(truncate)}, expected true or false.")
+    columns = check_inputs(inputs, found, models.limits)
+    if not truncate:
+        cut, length = await asyncio.to_thread(checks.cut, found, columns)
+        if cut:
+            raise invalid(f"truncate is false, and {cut} of {entry.rows} texts have more than {length} tokens.")
     outputs = await models.ask(servable, inputs, signature)
+    warnings = await asyncio.to_thread(checks.warnings, found, columns)
     return outputs[output], await asyncio.to_thread(checks.tokens_read, inputs), warnings
 
 

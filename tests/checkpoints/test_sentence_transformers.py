@@ -161,7 +161,7 @@ def test_vectors_are_cut_as_by_sentence_transformers_and_stay_cut(
     whole = kbi.TextEmbedder(kbi.BertEncoder(config), small_tokenizer, 9, pooling, normalize)
     whole.save_pretrained(tmp_path / "whole")
     texts = ["the cat sat", "a mat", "the dog ran in the rain and sat on a red mat"]
-    cut = kbi.TextEmbedder.from_pretrained(tmp_path / "whole", truncate_dim=6)
+    cut = kbi.TextEmbedder.from_pretrained(tmp_path / "whole", truncate_dim=np.int64(6))
     found = cut.embed(texts)
     if pooling != "last_four":
         library = pytest.importorskip("sentence_transformers")
@@ -170,6 +170,8 @@ def test_vectors_are_cut_as_by_sentence_transformers_and_stay_cut(
         np.testing.assert_allclose(found, expected, atol=1e-5)
     np.testing.assert_allclose(cut.similarity(texts, texts), cosines(whole.embed(texts)[:, :6]), atol=1e-5)
     cut.save_pretrained(tmp_path / "cut")
+    if pooling != "last_four":
+        assert 'SentenceTransformer(".", truncate_dim=6)' in (tmp_path / "cut" / "README.md").read_text()
     again = kbi.TextEmbedder.from_pretrained(tmp_path / "cut")
     assert again.truncate_dim == 6 and again.output_shape == (None, 6)
     np.testing.assert_allclose(again.embed(texts), found, atol=1e-6)

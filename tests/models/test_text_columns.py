@@ -13,6 +13,7 @@ from keras_bert_impl.embedding_losses import (
     CoSENTLoss,
     CosineSimilarityLoss,
     EmbedDistillLoss,
+    MatryoshkaLoss,
     MultipleNegativesRankingLoss,
     TripletLoss,
 )
@@ -29,10 +30,11 @@ SIMILARITY = [0.9, 0.8, 0.5, 0.2, 0.4]
 def make(small_tokenizer):
     """Builds an embedder, compiled with a loss if there is one."""
 
-    def build(loss=None, learning_rate=1e-2, **arguments):
+    def build(loss=None, learning_rate=1e-2, rematerialize=False, **arguments):
         keras.utils.set_random_seed(3)
         config = revealing_config(small_tokenizer, max_length=11, initializer_range=0.5)
-        model = kbi.TextEmbedder(kbi.BertEncoder(config), small_tokenizer, **arguments)
+        encoder = kbi.BertEncoder(config, rematerialize=rematerialize)
+        model = kbi.TextEmbedder(encoder, small_tokenizer, **arguments)
         if loss is not None:
             model.compile(optimizer=BertAdamW(learning_rate), loss=loss, **QUICK_STEPS)
         return model
@@ -245,21 +247,60 @@ def test_a_text_and_its_translation_learn_one_vector_of_a_teacher(make):
     vectors = np.stack([model.embed(FIRST), model.embed(SECOND)], axis=1)
     found = model.evaluate((FIRST, SECOND), taught, verbose=0)
     assert float(found) == pytest.approx(float(np.mean((vectors - taught[:, None]) ** 2)), rel=1e-5)
+    each = np.stack([taught, taught], axis=1)
+    assert float(model.evaluate((FIRST, SECOND), each, verbose=0)) == pytest.approx(float(found), rel=1e-6)
+    for wrong in (taught[:4], each[:, :1], taught[:, :3]):
+        with pytest.raises(ValueError, match="labels have shape"):
+            model.fit((FIRST, SECOND), wrong, verbose=0)
+
+
+def test_vectors_of_single_texts_have_one_shape_and_are_finite(make):
+    model = make([EmbedDistillLoss()])
+    taught = model.embed(FIRST)
+    rows = {name: array for name, array in model.rows(FIRST).items()}
+    assert float(model.evaluate(rows, taught, verbose=0)) == pytest.approx(0, abs=1e-5)
     with pytest.raises(ValueError, match="labels have shape"):
-        model.fit((FIRST, SECOND), taught[:4], verbose=0)
+        model.evaluate(FIRST, taught[:, None], verbose=0)
+    taught[2, 3] = np.nan
+    with pytest.raises(ValueError, match=r"labels\[2\]\[3\] is nan, not a finite number"):
+        model.fit(FIRST, taught, verbose=0)
+    with pytest.raises(ValueError, match="need the same width"):
+        EmbedDistillLoss()(taught[:, None], taught)
 
 
-@pytest.mark.parametrize("size", [1, 3, 4, 100])
-def test_a_batch_learns_the_same_in_mini_batches(size, make):
+@pytest.mark.parametrize(
+    ("size", "setting"),
+    [
+        (1, ""),
+        (3, ""),
+        (100, ""),
+        (3, "in a list"),
+        (3, "rematerialize"),
+        (3, "frozen"),
+        (3, "lora"),
+        (3, "matryoshka"),
+    ],
+)
+def test_a_batch_learns_the_same_in_mini_batches(size, setting, make):
     columns, found = (FIRST, SECOND, THIRD), []
     for loss in (MultipleNegativesRankingLoss(), MultipleNegativesRankingLoss(mini_batch_size=size)):
-        model = make()
+        model = make(rematerialize=setting == "rematerialize")
+        for layer in model._flatten_layers():
+            if setting == "frozen" and "embedding" in layer.name:
+                layer.trainable = False
+            if setting == "lora" and isinstance(layer, keras.layers.Dense):
+                keras.utils.set_random_seed(4)
+                layer.enable_lora(2)
+        loss = MatryoshkaLoss(loss, [15, 4]) if setting == "matryoshka" else loss
+        loss = [loss] if setting == "in a list" else loss
         model.compile(optimizer=keras.optimizers.SGD(0.1), loss=loss, **QUICK_STEPS)
         history = model.fit(columns, batch_size=5, epochs=2, shuffle=False, verbose=0).history
         found.append((history["loss"], model.get_weights()))
     np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-5)
-    for whole, parts in zip(found[0][1], found[1][1], strict=True):
+    before = make().get_weights() if setting == "rematerialize" else found[1][1]
+    for whole, parts, old in zip(found[0][1], found[1][1], before, strict=True):
         np.testing.assert_allclose(parts, whole, atol=1e-5)
+        assert setting != "rematerialize" or (parts != old).any()
 
 
 def test_dropout_in_mini_batches_differs_between_them_and_is_the_same_for_vectors_and_gradients(small_tokenizer):

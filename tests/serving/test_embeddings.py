@@ -56,7 +56,8 @@ def test_texts_that_are_cut_are_counted_and_refused_if_the_client_wants_it(serve
     (warning,) = server.json("/v1/embeddings", asked)["warnings"]
     assert warning.startswith("1 of 2 texts have more than 11 tokens")
     status, error = server.error("/v1/embeddings", {**asked, "truncate": False})
-    assert status == 400 and "'truncate' is false, but 1 of 2 texts" in error["message"]
+    assert status == 400 and "truncate is false, and 1 of 2 texts have more than 11" in error["message"]
+    assert server.error("/v1/embeddings", {**asked, "truncate": "NONE"})[0] == 400
     assert "warnings" not in server.json("/v1/embeddings", {**asked, "input": long[1], "truncate": False})
     asked = {"model": "ranks", "query": "a dog", "documents": long}
     assert len(server.json("/v2/rerank", asked)["meta"]["warnings"]) == 1

@@ -1,4 +1,4 @@
-"""Runs the programs of docs/start.md, cookbook.md, moving.md, adding.md and long_texts.md as they are written there.
+"""Runs the programs of start.md, search.md, cookbook.md, moving.md, adding.md and long_texts.md as they stand in docs/.
 
 The checkpoints are small and random, under the names that the pages use.
 """
@@ -11,6 +11,7 @@ import keras
 import pytest
 from documentation import ROOT, commands, indented_blocks, python_blocks
 from made_tasks import SENTENCES, write_lines
+from tiers import once
 
 import keras_bert_impl as kbi
 from keras_bert_training import finetuning
@@ -52,6 +53,16 @@ def test_the_programs_of_the_first_five_minutes_run(folder, capsys):
     first, second = (line for line in printed if line.startswith("[Label(label="))
     assert first == second  # what was saved answers as what was trained
     assert set(names["classifier"].class_names) == {"good", "bad"}
+
+
+@once
+def test_the_programs_of_the_guide_to_search_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = run_blocks("docs/search.md")
+    shown = (ROOT / "docs" / "search.md").read_text(encoding="utf-8").split("```text\n")[1].split("```")[0]
+    assert capsys.readouterr().out.startswith(shown)
+    assert names["small"].output_shape == (None, 64) and names["stored"].dtype == "int8"
+    assert len(names["best"]) == 3
 
 
 def test_the_programs_of_preprocessing_run(folder, capsys):

@@ -17,6 +17,7 @@ import numpy as np
 
 import keras_bert_impl as kbi
 from keras_bert_impl.batching import LengthBatches, Rows
+from keras_bert_impl.checkpoints import sentence_transformers
 from keras_bert_impl.embedding_losses import EmbedDistillLoss
 from keras_bert_impl.encoders.keras_methods import AdaptedModel
 from keras_bert_impl.losses import WeightedCrossEntropy
@@ -159,6 +160,8 @@ def main():
         verbose=2,
     )
     words.save_pretrained(output / "model")
+    # As the checkpoint of a masked LM, it says by these files how its vectors are made.
+    sentence_transformers.write(kbi.TextEmbedder(words.encoder, words.tokenizer, normalize=True), output / "model")
     print(f"{output}/model holds the checkpoint")
 
 

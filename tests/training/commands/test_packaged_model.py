@@ -28,13 +28,13 @@ def own_folder(tmp_path, monkeypatch, small_config, small_tokenizer):
 def test_without_a_model_the_one_in_the_package_answers_and_is_named_first(command, own_folder, capsys):
     main([command, "--text", TEXT])
     printed = capsys.readouterr()
-    assert "years 2" in printed.out and printed.err == NOTE
+    assert "years 1" in printed.out and printed.err == NOTE
 
 
 def test_a_model_that_is_given_is_asked_without_a_note(own_folder, capsys):
     main(["fill-mask", "small_english", "--text", TEXT, "--top_k", "3"])
     printed = capsys.readouterr()
-    assert "years 2" not in printed.out and printed.err == ""
+    assert "years 1" not in printed.out and printed.err == ""
 
 
 def test_piped_texts_get_one_line_each(monkeypatch, capsys):

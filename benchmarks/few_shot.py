@@ -18,10 +18,12 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
 import keras_bert_impl as kbi
+from keras_bert_impl.embedding_losses import CosineSimilarityLoss
 from keras_bert_impl.optimization import BertAdamW
 from keras_bert_impl.text.corpora import PythonDocsCorpus
 
 COUNT, MOST, LENGTH = 8, 800, 64
+RATE, EPOCHS = 1e-4, 3  # of the training on pairs
 
 
 def glue(folder, name, columns, label):
@@ -45,9 +47,9 @@ def trained_pairs(model, texts, labels):
     embedder = kbi.TextEmbedder.from_pretrained(model, sequence_length=LENGTH)
     pairs = list(itertools.combinations(range(len(texts)), 2))
     first, second = ([texts[pair[place]] for pair in pairs] for place in (0, 1))
-    embedder.fit(
-        (first, second), [float(labels[one] == labels[other]) for one, other in pairs], 16, epochs=1, verbose=0
-    )
+    same = [float(labels[one] == labels[other]) for one, other in pairs]
+    embedder.compile(optimizer=BertAdamW(RATE), loss=CosineSimilarityLoss())
+    embedder.fit((first, second), same, batch_size=16, epochs=EPOCHS, verbose=0)
     return of_vectors(embedder, texts, labels)
 
 

@@ -38,6 +38,16 @@ if typing.TYPE_CHECKING:
     from keras_bert_impl.encoders.modernbert import ModernBertConfig, ModernBertEncoder
     from keras_bert_impl.encoders.mpnet import MPNetConfig, MPNetEncoder
     from keras_bert_impl.encoders.roberta import RobertaConfig, RobertaEncoder, XLMRobertaConfig, XLMRobertaEncoder
+    from keras_bert_impl.encoders.rotary import (
+        EuroBertConfig,
+        EuroBertEncoder,
+        GteConfig,
+        GteEncoder,
+        NomicBertConfig,
+        NomicBertEncoder,
+        UltrabertConfig,
+        UltrabertEncoder,
+    )
     from keras_bert_impl.encoders.xlnet import XLNetConfig, XLNetEncoder
     from keras_bert_impl.models import (
         Distiller,

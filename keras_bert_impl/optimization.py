@@ -270,7 +270,7 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
             epsilon=epsilon,
             **{"name": "bert_adamw", **arguments},
         )
-        self.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
+        self.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "scale"])
         self.layer_decay = float(layer_decay)
         self.bias_correction = bool(bias_correction)
         self.moments = moments
@@ -401,7 +401,7 @@ class BertLamb(ClipsToGlobalNorm, keras.optimizers.Lamb):
     def build(self, variables):
         super().build(variables)
         names = [variable.path.split("/")[-1] for variable in variables]
-        self.is_plain = [name in ("bias", "output_bias", "gamma", "beta") for name in names]
+        self.is_plain = [name in ("bias", "output_bias", "gamma", "beta", "scale") for name in names]
         self.decays = [self.decay * self._use_weight_decay(variable) for variable in variables]
 
     def update_step(self, gradient, variable, learning_rate):

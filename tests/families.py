@@ -17,6 +17,9 @@ SIZES = {
 # Rotary positions need heads of an even width. The window reaches one token to each side, so that the last padded token
 # of the small batch sees none that is not padding.
 MODERN = {**SIZES, "hidden_size": 12, "pad_id": 1, "global_every": 2, "local_attention": 2}
+MODERN_SIZES = {**SIZES, "hidden_size": 12, "pad_id": 1}
+EURO = {**MODERN_SIZES, "num_heads": 6, "num_key_value_heads": 3}
+WINDOWS = ("sliding_attention", "full_attention")
 XLNET = {**SIZES, "hidden_size": 12, "pad_id": 5}  # sinusoids come in pairs
 # Only rows of over 49 tokens have blocks that see some others: in those, a text has other vectors in a row that is
 # padded to another number of blocks. The separator is that of `made_tokenizers`.
@@ -50,6 +53,26 @@ CONFIGS = {
     "Albert, two groups of two": kbi.AlbertConfig(
         **{**SIZES, "num_layers": 3}, embedding_size=15, num_groups=2, layers_per_group=2, activation="gelu"
     ),
+    "EuroBert": kbi.EuroBertConfig(**EURO),
+    "EuroBert, one head of keys, first token, tied, positions divided": kbi.EuroBertConfig(
+        **{**EURO, "num_key_value_heads": 1}, classifier_pooling="bos", tie_word_embeddings=True, rotary_factor=1.7
+    ),
+    "Ultrabert": kbi.UltrabertConfig(**MODERN_SIZES, sliding_window=1, prediction_head_size=9, layer_types=WINDOWS),
+    "Ultrabert, mean, two heads of keys": kbi.UltrabertConfig(
+        **{**MODERN_SIZES, "num_heads": 6, "num_layers": 4},
+        num_key_value_heads=2,
+        classifier_pooling="mean",
+        sliding_window=2,
+        prediction_head_size=5,
+        local_theta=77.0,
+    ),
+    "NomicBert": kbi.NomicBertConfig(**{**MODERN_SIZES, "pad_id": 0}),
+    "NomicBert, rows longer than trained": kbi.NomicBertConfig(
+        **{**MODERN_SIZES, "hidden_size": 24}, trained_length=5, rotary_factor=2.0
+    ),
+    "Gte": kbi.GteConfig(**MODERN_SIZES),
+    "Gte, no segments": kbi.GteConfig(**MODERN_SIZES, num_segments=0),
+    "Gte, two segments": kbi.GteConfig(**MODERN_SIZES, num_segments=2, rotary_theta=50.0),
     "Ernie": kbi.ErnieConfig(**SIZES),
     "Ernie, with tasks and gelu": kbi.ErnieConfig(**SIZES, activation="gelu", has_task_embedding=True, num_tasks=5),
 }

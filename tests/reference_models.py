@@ -15,7 +15,7 @@ def random_model(class_name, config, directory, deviation=0.2, **their_fields):
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     torch.manual_seed(5)
     their_config = getattr(transformers, type(config).__name__)(
-        **config.to_huggingface(), attn_implementation="eager", **their_fields
+        **{**config.to_huggingface(), **their_fields}, attn_implementation="eager"
     )
     model = class_of(class_name)(their_config).eval()
     with torch.no_grad():

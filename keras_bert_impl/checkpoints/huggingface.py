@@ -29,7 +29,7 @@ FORM = "Hugging Face's format"
 # What programs put before the names of tensors: DistributedDataParallel, torch.compile, sentence-transformers, and
 # modules of a user's own. In ModernBERT "model." is the encoder.
 WRAPPERS = r"\A(?:module\.|_orig_mod\.|0\.auto_model\.|model\.{})+"
-IN_MODEL = r"(?=(?:model|head|decoder|classifier)\.)"
+IN_MODEL = r"(?=(?:model|head|lm_head|decoder|classifier)\.)"
 DTYPES = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16}
 # Tasks whose `classifier` scores named classes.
 CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")
@@ -281,6 +281,7 @@ def standard_name(name, family):
     name = re.sub(WRAPPERS.format(IN_MODEL if family.prefix == "model." else ""), "", name)
     for renamed in family.names_by_task.values():
         name = _with_beginning(name, [(theirs, ours) for ours, theirs in renamed])
+    name = _with_beginning(name, [(other, family.prefix) for other in family.other_prefixes])
     name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
     return f"{family.prefix}{name}" if name.startswith(family.bare_beginnings) else name
 
@@ -309,7 +310,7 @@ def _merge(path, sources, config):
                 shapes[name], kinds[name], readers[name] = shape, source.kinds[stored], (source.read, stored)
     # Of the heads alone: nobody has compared yet how many blocks a configuration asks for with those that are there.
     heads = family.rows_of_heads(config)
-    own, *others = next(names for path, names, _ in heads if path == "masked_lm_head/output_bias")
+    own, *others = next((names for path, names, _ in heads if path == "masked_lm_head/output_bias"), (None,))
     for name in others:  # which transformers 4 leaves out
         if own in shapes and name not in shapes:
             shapes[name], kinds[name], readers[name] = shapes[own], kinds[own], readers[own]

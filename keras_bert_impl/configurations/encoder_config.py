@@ -17,14 +17,15 @@ HUGGINGFACE_ACTIVATIONS = {
     "gelu_python_tanh": "gelu_tanh",
     "quick_gelu": "quick_gelu",
     "relu2": "relu2",
-    "swish": "silu",
     # Keras has the same functions by the same names.
     **{name: name for name in ("relu", "relu6", "silu", "mish", "tanh", "sigmoid", "linear")},
+    "swish": "silu",
 }
 SIZES = (
     *("vocabulary_size", "hidden_size", "num_layers", "num_heads", "intermediate_size", "embedding_size", "max_length"),
     *("num_segments", "num_groups", "layers_per_group", "num_tasks"),
     *("local_attention", "global_every", "max_global_tokens"),
+    *("num_key_value_heads", "sliding_window", "prediction_head_size"),
 )
 # Pairs of a field and its key in config.json; the first five are required. BERT's, which Google's bert_config.json has,
 # too, and which other families extend.
@@ -64,7 +65,10 @@ class EncoderConfig:
         may_be_causal: whether a token may attend to those before it alone (`is_decoder` in config.json).
         other_model_types: further values of model_type in config.json that mean this family.
         use_bias: whether blocks, norms and the dense layers of heads have biases.
+        rms_norm: whether norms divide by the root of the mean square alone.
         head_has_transform: whether a masked-LM head transforms and normalizes vectors before it scores words.
+        head_has_output_bias: whether it adds a bias to each word's score.
+        smallest_sizes: the least value of a size, where it is not 1.
         has_position_table: whether positions are rows of a table, of which there are `max_length`.
     """
 
@@ -96,16 +100,19 @@ class EncoderConfig:
     may_be_causal: typing.ClassVar[bool] = False
     other_model_types: typing.ClassVar[tuple] = ()
     use_bias: typing.ClassVar[bool] = True
+    rms_norm: typing.ClassVar[bool] = False
     head_has_transform: typing.ClassVar[bool] = True
+    head_has_output_bias: typing.ClassVar[bool] = True
+    smallest_sizes: typing.ClassVar[dict] = {}
     has_position_table: typing.ClassVar[bool] = True
 
     def __post_init__(self):
         if self.intermediate_size is None:
             object.__setattr__(self, "intermediate_size", 4 * self.hidden_size)
         for name in (name for name in SIZES if hasattr(self, name)):
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Integral) or not 1 <= value <= LARGEST_SIZE:
-                raise ValueError(f"{name} must be a whole number from 1 to {LARGEST_SIZE:,}, not {value!r}.")
+            value, least = getattr(self, name), self.smallest_sizes.get(name, 1)
+            if not isinstance(value, numbers.Integral) or not least <= value <= LARGEST_SIZE:
+                raise ValueError(f"{name} must be a whole number from {least} to {LARGEST_SIZE:,}, not {value!r}.")
             object.__setattr__(self, name, int(value))  # NumPy's integers are not written to JSON
         if self.hidden_size % self.num_heads:
             raise ValueError(f"hidden_size {self.hidden_size} is not a multiple of num_heads {self.num_heads}.")
@@ -219,12 +226,12 @@ class EncoderConfig:
     def to_huggingface(self):
         """The dict of a Hugging Face `config.json`, without the keys that belong to a head."""
         activation = next(theirs for theirs, ours in HUGGINGFACE_ACTIVATIONS.items() if ours == self.activation)
-        keys = (*self.huggingface_keys, *self.optional_keys)
+        keys, usual = (*self.huggingface_keys, *self.optional_keys), type(self).tie_word_embeddings
         return {
             "model_type": self.model_type,
             **{theirs: getattr(self, ours) for ours, theirs in keys},
             self.activation_key: activation,
-            **({} if self.tie_word_embeddings else {"tie_word_embeddings": False}),
+            **({"tie_word_embeddings": self.tie_word_embeddings} if self.tie_word_embeddings != usual else {}),
         }
 
     @classmethod
@@ -237,7 +244,7 @@ class EncoderConfig:
         fields = {ours: found[theirs] for ours, theirs in cls.huggingface_keys if theirs in found}
         activation = activations[found.get(cls.activation_key, "gelu")]
         fields |= {ours: found[theirs] for ours, theirs in cls.optional_keys if found.get(theirs) is not None}
-        is_tied = found.get("tie_word_embeddings") is not False
+        is_tied = cls.tie_word_embeddings if (tied := found.get("tie_word_embeddings")) is None else tied
         return cls(activation=activation, tie_word_embeddings=is_tied, **fields)
 
 

@@ -26,6 +26,12 @@ FUSED_TRANSPOSED = Transform(
 )
 
 
+def joined_kernels(*widths):
+    """The Transform of several dense kernels, of these widths, that are one kernel here, (in, sum of widths)."""
+    ends = np.cumsum(widths)[:-1]
+    return Transform(FUSED_TRANSPOSED.load, lambda ours: [kernel.T for kernel in np.split(ours, ends, axis=-1)])
+
+
 def layer_rows(ours, theirs, names):
     """The rows of a layer whose arrays are as here; `names` are pairs of our name and of the end of theirs."""
     return tuple((f"{ours}/{name}", (f"{theirs}/{end}",), SAME) for name, end in names)
@@ -86,6 +92,7 @@ class Family(typing.NamedTuple):
         encoder_class: its encoder, whose `config_class` is that of its configuration.
         prefix: what the names of the encoder's tensors begin with in a model with a head: "bert.".
         bare_beginnings: what they begin with in a model without a head.
+        other_prefixes: what they begin with in files of other programs, instead of `prefix`.
         embedding_rows, head_rows: (path of our weight, names of their tensors, Transform); the pooler counts as a head.
         block: what the names of a block's tensors begin with, {} being its number, or several of them those of
             `block_numbers`; block_rows: rows without that, or a function of the configuration that gives them.
@@ -115,6 +122,7 @@ class Family(typing.NamedTuple):
     token_dropout_key: str | None = None
     class_ends: Mapping[str, str] = types.MappingProxyType({})
     tasks_with_pooler: tuple = ()
+    other_prefixes: tuple = ()
     block_numbers: Callable = lambda config: [(index,) for index in range(config.num_layers)]
 
     def class_name(self, task):
@@ -165,7 +173,8 @@ class Family(typing.NamedTuple):
         # Of two biases, transformers 5 adds the decoder's; in those of version 4 both are one.
         of_bias = Transform(lambda theirs: theirs[-1], lambda ours: [ours] * (1 + len(bias)))
         heads = {path: (names, transform) for path, names, transform in self.head_rows}
-        heads["masked_lm_head/output_bias"] = ((*heads["masked_lm_head/output_bias"][0], *bias), of_bias)
+        if config.head_has_output_bias:
+            heads["masked_lm_head/output_bias"] = ((*heads["masked_lm_head/output_bias"][0], *bias), of_bias)
         heads["masked_lm_head/decoder/embeddings"] = ((table,), SAME)
         return [(path, *row) for path, row in heads.items()]
 

@@ -23,6 +23,7 @@ from keras_bert_impl.encoders import (
     modernbert,
     mpnet,
     roberta,
+    rotary,
     xlnet,
 )
 
@@ -41,5 +42,6 @@ FAMILIES = (
     bigbird.FAMILY,
     modernbert.FAMILY,
     xlnet.FAMILY,
+    *rotary.ROTARY_FAMILIES,
 )
 register(FAMILIES)

@@ -157,6 +157,7 @@ class FamilyEncoder(AdaptedModel):
             use_bias=config.use_bias,
             has_transform=config.head_has_transform,
             is_tied=config.tie_word_embeddings,
+            has_output_bias=config.head_has_output_bias,
             dtype=self.dtype_policy,
             name="masked_lm_head",
         )
@@ -182,10 +183,7 @@ class FamilyEncoder(AdaptedModel):
         """The outputs for rows, in float32, also of a bfloat16 model, since NumPy has no bfloat16; and `mean_pooled`,
         (batch, hidden_size), the mean over tokens."""
         outputs = {name: ops.cast(array, "float32") for name, array in outputs.items()}
-        weights = ops.expand_dims(ops.cast(rows["padding_mask"], "float32"), -1)  # (batch, length, 1)
-        # A row of padding only, which a server may add to fill a batch, gives zeros and not NaN.
-        count = ops.maximum(ops.sum(weights, axis=1), 1.0)
-        return {**outputs, "mean_pooled": ops.sum(outputs["sequence_output"] * weights, axis=1) / count}
+        return {**outputs, "mean_pooled": mean_of_tokens(outputs["sequence_output"], rows)}
 
     def get_config(self):
         return {
@@ -212,3 +210,10 @@ class FamilyEncoder(AdaptedModel):
         Raises: ValueError if the checkpoint is damaged, of another family, or cannot be reached.
         """
         return checkpoints.encoder_from_pretrained(path, report, encoder_class=cls, **arguments)
+
+
+def mean_of_tokens(vectors, rows):
+    """The mean (batch, width) of vectors (batch, length, width) over the tokens that are not padding."""
+    weights = ops.cast(ops.expand_dims(rows["padding_mask"], -1), vectors.dtype)  # (batch, length, 1)
+    # A row of padding only, which a server may add to fill a batch, gives zeros and not NaN.
+    return ops.sum(vectors * weights, axis=1) / ops.maximum(ops.sum(weights, axis=1), 1)

@@ -4,12 +4,11 @@ import dataclasses
 import typing
 
 import keras
-from keras import ops
 
 from keras_bert_impl.configurations.encoder_config import EncoderConfig, check_setting
 from keras_bert_impl.configurations.family import COMMON_TASKS, SAME, TRANSPOSED, Family, dense_rows
 from keras_bert_impl.configurations.initialization import kernel_initializer
-from keras_bert_impl.encoders.encoder import FamilyEncoder
+from keras_bert_impl.encoders.encoder import FamilyEncoder, mean_of_tokens
 from keras_bert_impl.layers import PredictionHead, RotaryPositions
 from keras_bert_impl.suggestions import one_of
 
@@ -182,16 +181,9 @@ class ModernBertEncoder(FamilyEncoder):
         hidden = parts.token_embedding(config.hidden_size)(inputs["token_ids"])  # (batch, length, hidden_size)
         hidden = parts.dropout("embeddings_dropout")(parts.norm("embeddings_norm")(hidden))
         width = config.hidden_size // config.num_heads
-        of_whole_rows, of_windows = (
-            RotaryPositions(width, theta, dtype=parts.policy, name=name)(
-                inputs["token_ids"], position_ids=inputs.get("position_ids")
-            )
+        positions = [
+            RotaryPositions(width, theta, dtype=parts.policy, name=name)
             for theta, name in ((config.global_theta, "global_positions"), (config.local_theta, "local_positions"))
-        )
-        context = parts.context(inputs)
-        contexts = [
-            {**context, "window": window, "positions": of_whole_rows if window is None else of_windows}
-            for window in config.windows
         ]
         last = kernel_initializer(config, scale=config.last_kernel_scale)
 
@@ -201,7 +193,7 @@ class ModernBertEncoder(FamilyEncoder):
                 number, norm_first=True, gated=True, normalizes_attention=number > 0, output_initializer=last.clone()
             )
 
-        connected = parts.apply_layers(hidden, contexts, block)
+        connected = parts.apply_layers(hidden, parts.turning_contexts(inputs, *positions), block)
         *hidden_states, final = connected.hidden_states
         return connected._replace(hidden_states=[*hidden_states, parts.norm("final_norm")(final)])
 
@@ -209,8 +201,7 @@ class ModernBertEncoder(FamilyEncoder):
         vectors = outputs["sequence_output"]
         if self.config.classifier_pooling == "cls":
             return self.pool(vectors[:, 0])
-        weights = ops.cast(ops.expand_dims(rows["padding_mask"], -1), vectors.dtype)  # (batch, length, 1)
-        return self.pool(ops.sum(vectors * weights, axis=1) / ops.maximum(ops.sum(weights, axis=1), 1))
+        return self.pool(mean_of_tokens(vectors, rows))
 
     def token_vectors(self, outputs):
         return self.pool(outputs["sequence_output"])

@@ -17,6 +17,7 @@ from keras_bert_impl.layers import (
     TokenEmbedding,
     TransformerEncoderBlock,
 )
+from keras_bert_impl.layers.transformer_encoder_block import norm_layer
 
 
 class Connected(typing.NamedTuple):
@@ -85,9 +86,8 @@ class Parts(typing.NamedTuple):
         return SegmentEmbedding(width, rows, self.initializer.clone(), dtype=self.policy, name=name)
 
     def norm(self, name):
-        return keras.layers.LayerNormalization(
-            epsilon=self.config.layer_norm_epsilon, center=self.config.use_bias, dtype=self.policy, name=name
-        )
+        config = self.config
+        return norm_layer(config.layer_norm_epsilon, config.use_bias, config.rms_norm, dtype=self.policy, name=name)
 
     def dropout(self, name):
         return Dropout(self.config.hidden_dropout_rate, dtype=self.policy, name=name)
@@ -121,6 +121,17 @@ class Parts(typing.NamedTuple):
         # Kernels that read the numbers instead of the mask know no direction.
         return {"attention_mask": mask, "sequence_ids": sequence_ids if direction == "both" else None}
 
+    def turning_contexts(self, inputs, of_whole_rows, of_windows=None):
+        """What each layer is called with beside the hidden states in a family whose queries and keys are turned: its
+        window, and the angles that a RotaryPositions gives for layers that see whole rows or a window."""
+        arguments = {"position_ids": inputs.get("position_ids")}
+        whole, near = (of and of(inputs["token_ids"], **arguments) for of in (of_whole_rows, of_windows))
+        context = self.context(inputs)
+        return [
+            {**context, "window": window, "positions": whole if window is None else near}
+            for window in self.config.windows
+        ]
+
     def block(self, number, **options):
         """The block of this number, BERT's but for the options; a family with others gives `apply_layers` its own."""
         return TransformerEncoderBlock(
@@ -133,6 +144,7 @@ class Parts(typing.NamedTuple):
             initializer=self.initializer.clone(),
             rematerialize=self.rematerialize,
             use_bias=self.config.use_bias,
+            rms_norm=self.config.rms_norm,
             dtype=self.policy,
             name=f"block_{number}",
             **options,

@@ -27,6 +27,7 @@ class MaskedLMHead(ConfiguredLayer):
         use_bias: whether the transform has a bias, and its norm a centre.
         has_transform: whether there is a transform at all; XLNet's head has none, and no norm.
         is_tied: whether the table is the embedding's; otherwise the head has one of its own.
+        has_output_bias: whether each word has a bias.
 
     Input:  sequence_output (batch, length, width); mask_positions (batch, predictions), int.
     Output: logits (batch, predictions, vocabulary), float32.
@@ -41,6 +42,7 @@ class MaskedLMHead(ConfiguredLayer):
         use_bias=True,
         has_transform=True,
         is_tied=True,
+        has_output_bias=True,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -49,7 +51,7 @@ class MaskedLMHead(ConfiguredLayer):
         self.layer_norm_epsilon = float(layer_norm_epsilon)
         self.initializer = keras.initializers.get(initializer)
         self.use_bias, self.has_transform, self.is_tied = bool(use_bias), bool(has_transform), bool(is_tied)
-        self.decoder = None
+        self.has_output_bias, self.decoder = bool(has_output_bias), None
 
     def build(self, sequence_output_shape, mask_positions_shape=None):
         table = self.token_embedding
@@ -61,10 +63,11 @@ class MaskedLMHead(ConfiguredLayer):
             self.decoder = TokenEmbedding(*sizes, initializer, dtype=self.dtype_policy, name="decoder")
             with split(self.decoder, BY_WORDS):
                 self.decoder.build()
-        with split(self, BY_WORDS):
-            self.output_bias = self.add_weight(
-                name="output_bias", shape=(table.input_dim,), initializer="zeros", autocast=False
-            )
+        if self.has_output_bias:
+            with split(self, BY_WORDS):
+                self.output_bias = self.add_weight(
+                    name="output_bias", shape=(table.input_dim,), initializer="zeros", autocast=False
+                )
 
     def build_transform(self, sequence_output_shape):
         """Builds what is between the gathered vectors and the table of words."""
@@ -75,15 +78,18 @@ class MaskedLMHead(ConfiguredLayer):
 
     def call(self, sequence_output, mask_positions):
         hidden = gather(sequence_output, mask_positions)  # (batch, predictions, width)
-        if self.has_transform:
-            hidden = self.norm(self.transform(hidden))  # (batch, predictions, embedding width)
-        return self.scores(hidden)
+        return self.scores(self.transformed(hidden))
+
+    def transformed(self, hidden):
+        """(batch, predictions, width) to (batch, predictions, embedding width)."""
+        return self.norm(self.transform(hidden)) if self.has_transform else hidden
 
     def scores(self, hidden):
         """The logits of transformed vectors, (batch, predictions, embedding width)."""
         rows = ops.reshape(hidden, (-1, hidden.shape[-1]))  # (batch * predictions, embedding width)
         table = self.token_embedding if self.decoder is None else self.decoder
-        logits = ops.cast(table(rows, reverse=True), "float32") + self.output_bias
+        logits = ops.cast(table(rows, reverse=True), "float32")
+        logits = logits + self.output_bias if self.has_output_bias else logits
         return ops.reshape(logits, (-1, ops.shape(hidden)[1], self.token_embedding.input_dim))
 
     def compute_output_spec(self, sequence_output, mask_positions):

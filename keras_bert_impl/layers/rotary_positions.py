@@ -17,24 +17,37 @@ class RotaryPositions(ConfiguredLayer):
     Args:
         head_width: columns of a head, an even number.
         theta: the base, 10,000 in the paper; larger ones turn more slowly, for longer rows.
+        factor: what places are divided by (Chen et al. 2023, "Extending context window of large language models via
+            positional interpolation"); with a `trained_length` the other form below.
+        trained_length: rows that are longer get a larger base, theta * (factor * length / trained_length - factor +
+            1) ** (head_width / (head_width - 2)), the "dynamic NTK" of transformers; a token's angles then depend on
+            the length of its row, padding included. None for no such form.
 
     Input:  token_ids (batch, length), of which only the length is read; position_ids (batch, length), int, or None for
             0, 1, 2, ...
     Output: (1, length, 2, head_width / 2), or (batch, ...) with position_ids: cosine, then sine.
     """
 
-    def __init__(self, head_width, theta=10_000.0, **kwargs):
+    def __init__(self, head_width, theta=10_000.0, factor=1.0, trained_length=None, **kwargs):
         super().__init__(**kwargs)
-        self.head_width, self.theta = int(head_width), float(theta)
+        self.head_width, self.theta, self.factor = int(head_width), float(theta), float(factor)
+        self.trained_length = trained_length
         powers = np.arange(0, self.head_width, 2, dtype="float32") / np.float32(self.head_width)
+        divisor = self.factor if trained_length is None else 1.0
         # As numbers: torch's compiler takes no array of NumPy.
-        self.frequencies = tuple((1 / self.theta**powers).astype("float32").tolist())
+        self.powers = tuple(powers.tolist())
+        self.frequencies = tuple((1 / self.theta**powers / divisor).astype("float32").tolist())
 
     def call(self, token_ids, position_ids=None):
         if position_ids is None:
             position_ids = ops.expand_dims(ops.arange(ops.shape(token_ids)[1], dtype="int32"), 0)
         # In float32, as in transformers; in bfloat16 places above 256 would be rounded.
         frequencies = ops.convert_to_tensor(self.frequencies, "float32")
+        if self.trained_length is not None:
+            length = ops.cast(ops.maximum(ops.max(position_ids) + 1, self.trained_length), "float32")
+            share = self.factor * length / self.trained_length - (self.factor - 1)
+            base = self.theta * ops.power(share, self.head_width / (self.head_width - 2))
+            frequencies = 1 / ops.power(base, ops.convert_to_tensor(self.powers, "float32"))
         angles = ops.expand_dims(ops.cast(position_ids, "float32"), -1) * frequencies
         return ops.cast(ops.stack([ops.cos(angles), ops.sin(angles)], axis=2), self.compute_dtype)
 

@@ -24,6 +24,8 @@ class MultiHeadSelfAttention(ConfiguredLayer):
         seed: of the dropout.
         use_bias: whether the kernels have a bias.
         output_initializer: of the last kernel; None means `initializer`.
+        num_key_value_heads: heads of keys and values, each of which serves as many heads of queries (Ainslie et al.
+            2023, "GQA"); they divide `num_heads`. None means `num_heads`.
 
     Input:  (batch, length, width); `attention_mask`, bool, broadcastable to (batch, heads, length, length),
             True where a query (third axis) may attend to a key (fourth axis); for packed rows also `sequence_ids`,
@@ -45,11 +47,13 @@ class MultiHeadSelfAttention(ConfiguredLayer):
         seed=None,
         use_bias=True,
         output_initializer=None,
+        num_key_value_heads=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.num_heads = int(num_heads)
+        self.num_key_value_heads = int(num_key_value_heads or num_heads)
         self.dropout_rate = float(dropout_rate)
         self.initializer = keras.initializers.get(initializer)
         self.seed = seed
@@ -69,8 +73,9 @@ class MultiHeadSelfAttention(ConfiguredLayer):
 
     def build(self, inputs_shape):
         width = inputs_shape[-1]
+        columns = width + 2 * width * self.num_key_value_heads // self.num_heads
         self.query_key_value = split_dense(
-            self, inputs_shape, 3 * width, "query_key_value", BY_COLUMNS, self.initializer, self.has_bias_of_inputs
+            self, inputs_shape, columns, "query_key_value", BY_COLUMNS, self.initializer, self.has_bias_of_inputs
         )
         self.output_projection = split_dense(
             self, inputs_shape, width, "output", BY_ROWS, self.output_initializer or self.initializer
@@ -107,17 +112,17 @@ class MultiHeadSelfAttention(ConfiguredLayer):
         return self.output_projection(mixed), probabilities
 
     def contents(self, inputs, query_states=None):
-        """Queries, keys and values beside one another, (batch, length, 3 * width)."""
+        """Queries, keys and values side by side: (batch, length, 3 * width), less with grouped heads."""
         fused = self.query_key_value(inputs)
         if query_states is None:
             return fused
         # The kernel is one for all three: a part of it alone would bypass LoRA and int8.
-        width = fused.shape[-1] // 3
+        width = inputs.shape[-1]
         return ops.concatenate([self.query_key_value(query_states)[..., :width], fused[..., width:]], axis=-1)
 
     def attention_inputs(self, contents, positions, training, **fields):
         """The `kernels.attention.AttentionInputs` of what `contents` gives, with these further fields."""
-        attended = attention.of_fused(contents, self.num_heads, **fields)
+        attended = attention.of_fused(contents, self.num_heads, self.num_key_value_heads, **fields)
         return attended if positions is None else attention.turned(attended, positions)
 
     def compute_output_spec(self, inputs, *further, return_probabilities=False, **context):

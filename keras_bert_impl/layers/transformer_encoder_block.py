@@ -34,9 +34,12 @@ class TransformerEncoderBlock(ConfiguredLayer):
         normalizes_attention: whether attention has a norm; without one, hidden states that are normalized already are
             not normalized again.
         use_bias: whether kernels have a bias, and norms a centre.
+        without_bias: kernels that have none all the same: "attention", which are its two, "intermediate", "output".
+        rms_norm: whether norms divide by the root of the mean square alone (Zhang and Sennrich 2019).
         gated: whether the activation of one half of the inner values is multiplied by the other half, as in GeGLU
             (Shazeer 2020, "GLU variants improve transformer"); the first kernel then has twice as many columns.
         output_initializer: of the last kernels of attention and feed-forward; None means `initializer`.
+        num_key_value_heads: as of MultiHeadSelfAttention.
         attention: the layer of the attention, called as MultiHeadSelfAttention is, with a `dropout` of its own; None
             means a MultiHeadSelfAttention of these arguments.
 
@@ -64,6 +67,9 @@ class TransformerEncoderBlock(ConfiguredLayer):
         gated=False,
         output_initializer=None,
         attention=None,
+        without_bias=(),
+        rms_norm=False,
+        num_key_value_heads=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -81,23 +87,27 @@ class TransformerEncoderBlock(ConfiguredLayer):
         self.use_bias = bool(use_bias)
         self.gated = bool(gated)
         self.output_initializer = keras.initializers.get(output_initializer)
+        self.without_bias, self.rms_norm = tuple(without_bias), bool(rms_norm)
+        self.num_key_value_heads = num_key_value_heads
         self.attention = attention or MultiHeadSelfAttention(
             self.num_heads,
             self.attention_dropout_rate,
             self.initializer.clone(),
-            use_bias=self.use_bias,
+            use_bias=self.has_bias("attention"),
             output_initializer=self.output_initializer and self.output_initializer.clone(),
+            num_key_value_heads=self.num_key_value_heads,
             dtype=self.dtype_policy,
             name="attention",
         )
+
+    def has_bias(self, part):
+        return self.use_bias and part not in self.without_bias
 
     def build(self, inputs_shape, **other_shapes):
         policy, width = self.dtype_policy, inputs_shape[-1]
 
         def norm(name):
-            layer = keras.layers.LayerNormalization(
-                epsilon=self.layer_norm_epsilon, center=self.use_bias, dtype=policy, name=name
-            )
+            layer = norm_layer(self.layer_norm_epsilon, self.use_bias, self.rms_norm, dtype=policy, name=name)
             layer.build(inputs_shape)
             return layer
 
@@ -109,10 +119,18 @@ class TransformerEncoderBlock(ConfiguredLayer):
             else keras.layers.Identity(dtype=policy, name="attention_norm")
         )
         columns = self.intermediate_size * (2 if self.gated else 1)
-        self.intermediate = split_dense(self, inputs_shape, columns, "intermediate", BY_COLUMNS, self.initializer)
+        self.intermediate = split_dense(
+            self, inputs_shape, columns, "intermediate", BY_COLUMNS, self.initializer, self.has_bias("intermediate")
+        )
         inner_shape = (*inputs_shape[:-1], self.intermediate_size)
         self.output_dense = split_dense(
-            self, inner_shape, width, "output", BY_ROWS, self.output_initializer or self.initializer
+            self,
+            inner_shape,
+            width,
+            "output",
+            BY_ROWS,
+            self.output_initializer or self.initializer,
+            self.has_bias("output"),
         )
         self.output_dropout = Dropout(self.dropout_rate, dtype=policy, name="output_dropout")
         self.output_norm = norm("output_norm")
@@ -193,3 +211,10 @@ class TransformerEncoderBlock(ConfiguredLayer):
     def from_config(cls, config):
         attention = config.get("attention")
         return cls(**{**config, "attention": attention and keras.saving.deserialize_keras_object(attention)})
+
+
+def norm_layer(epsilon, center, rms_norm, **arguments):
+    """A norm of vectors: of mean and variance, or of their mean square alone, which has no centre."""
+    if rms_norm:
+        return keras.layers.RMSNormalization(epsilon=epsilon, **arguments)
+    return keras.layers.LayerNormalization(epsilon=epsilon, center=center, **arguments)

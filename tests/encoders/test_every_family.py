@@ -207,14 +207,14 @@ def test_layers_are_frozen_and_get_low_rank_updates(config, small_batch):
     frozen, updated = (kbi.TextClassifier(encoder_of(config)(config), 3) for _ in range(2))
     freeze_layers(frozen, 1)
     above = {f"block_{index}" for index in range(1, config.num_blocks)}
-    if config.model_type == "modernbert":
-        above.add("final_norm")
-    assert {weight.path.split("/")[0] for weight in frozen.trainable_weights} == {*above, "pooler", "classifier"}
+    heads = {"classifier"} if config.model_type == "ultrabert" else {"pooler", "classifier"}
+    above |= heads | ({"final_norm"} & {layer.name for layer in frozen.encoder.layers})
+    assert {weight.path.split("/")[0] for weight in frozen.trainable_weights} == above
     enable_lora(updated, 2)
     of_blocks = [weight.path for weight in updated.trainable_weights if weight.path.startswith("block_")]
     assert of_blocks and all("lora" in path for path in of_blocks)
     rest = {weight.path for weight in updated.trainable_weights} - set(of_blocks)
-    assert {path.split("/")[0] for path in rest} == {"pooler", "classifier"}
+    assert {path.split("/")[0] for path in rest} == heads
     rows = rows_for(config, small_batch)
     updated.compile(optimizer=keras.optimizers.SGD(1.0), loss=updated.loss, **QUICK_STEPS)
     updated.train_on_batch(rows, np.array([0, 2]))
@@ -268,6 +268,8 @@ OLDER_KEYS = {"global_attn_every_n_layers": 3, "global_rope_theta": 160_000.0, "
 OLDER_KEYS["max_relative_positions"] = 11  # that is, max_position_embeddings
 OLDER_KEYS["max_sequence_length"] = 512  # ours
 OLDER_KEYS["random_blocks"] = "first_block"  # ours
+# Of the heads and the layers of these configurations.
+DERIVED_KEYS = {"layer_types": ["sliding_attention"] * 2}
 # Keys whose values in transformers, where they are left out, are not supported here.
 NEEDED_KEYS = {
     "deberta": {*kbi.DebertaConfig.architecture, "pos_att_type"},
@@ -289,4 +291,6 @@ def test_what_a_config_leaves_out_has_the_value_of_transformers(config, tmp_path
                 type(config).from_huggingface(tmp_path / "config.json")
             continue
         found = type(config).from_huggingface(tmp_path / "config.json").to_huggingface()
-        assert found[key] == (OLDER_KEYS[key] if key in OLDER_KEYS else getattr(theirs, key)), key
+        derived = {**DERIVED_KEYS, "num_key_value_heads": whole["num_attention_heads"]}
+        expected = {**derived, **OLDER_KEYS}.get(key, getattr(theirs, key, None))
+        assert found[key] == expected, key

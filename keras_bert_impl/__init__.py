@@ -75,6 +75,7 @@ if typing.TYPE_CHECKING:
         BytePairTokenizer,
         DebertaTokenizer,
         DebertaV2Tokenizer,
+        EuroBertTokenizer,
         MmBertTokenizer,
         ModernBertTokenizer,
         MPNetTokenizer,

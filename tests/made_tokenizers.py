@@ -2,6 +2,9 @@
 
 import functools
 import io
+import json
+
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
 from keras_bert_impl.text.tokenizers import (
     AlbertTokenizer,
@@ -9,6 +12,7 @@ from keras_bert_impl.text.tokenizers import (
     BytePairTokenizer,
     DebertaTokenizer,
     DebertaV2Tokenizer,
+    EuroBertTokenizer,
     MmBertTokenizer,
     ModernBertTokenizer,
     XLMRobertaTokenizer,
@@ -16,7 +20,7 @@ from keras_bert_impl.text.tokenizers import (
     learn_byte_pairs,
     learn_sentence_pieces,
 )
-from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import DEBERTA, MODERNBERT
+from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import DEBERTA, EUROBERT, LLAMA_WORDS, MODERNBERT
 from keras_bert_impl.text.tokenizers.sentence_piece_model import (
     BIGBIRD,
     NORMAL,
@@ -61,6 +65,21 @@ ADDED = ("<unused0>", "\n", "\n\n", "\n\n\n", "▁▁", "▁▁▁", "<h1>", "</
 
 
 @functools.cache
+def eurobert_tokenizer(added_tokens=("<|mail|>",), **arguments):
+    """A EuroBertTokenizer of some 500 tokens, one of which no merges make."""
+    control = EUROBERT.control
+    learner = Tokenizer(models.BPE())
+    of_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    learner.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(LLAMA_WORDS), "isolated"), of_bytes])
+    trainer = trainers.BpeTrainer(
+        vocab_size=500, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False
+    )
+    learner.train_from_iterator(SENTENCES * 3, trainer)
+    model = json.loads(learner.to_str())["model"]
+    vocabulary = [*sorted(model["vocab"], key=model["vocab"].get), "ĠParisian", *dict.fromkeys(control), *added_tokens]
+    return EuroBertTokenizer(vocabulary, model["merges"], added_tokens=added_tokens, **arguments)
+
+
 def mmbert_tokenizer(added_tokens=ADDED):
     """An MmBertTokenizer whose vocabulary SentencePiece learned as Gemma's was, with merges as transformers makes them
     of it."""

@@ -15,6 +15,7 @@ from made_tokenizers import (
     byte_pair_tokenizer,
     deberta_tokenizer,
     deberta_v1_tokenizer,
+    eurobert_tokenizer,
     mmbert_tokenizer,
     modernbert_tokenizer,
     xlm_roberta_tokenizer,
@@ -38,6 +39,7 @@ MADE = {
     "XLNet": xlnet_tokenizer,
     "ModernBert": modernbert_tokenizer,
     "ModernBert of mmBERT": mmbert_tokenizer,
+    "EuroBert": eurobert_tokenizer,
     "Deberta": deberta_v1_tokenizer,
     "DebertaV2": deberta_tokenizer,
 }

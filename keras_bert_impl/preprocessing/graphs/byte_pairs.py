@@ -24,7 +24,9 @@ from keras_bert_impl.text.tokenizers.sentence_piece_model import BYTE, CONTROL, 
 # Kinds of characters, as the regular expression of byte-level BPE tells them apart.
 NONE, OTHER, LETTER, NUMBER, WHITE = range(5)
 PATTERNS = {LETTER: r"\p{L}", NUMBER: r"\p{N}", WHITE: r"\s"}
-BLANK, APOSTROPHE = ord(" "), ord("'")
+BLANK, APOSTROPHE, LINE_FEED, CARRIAGE_RETURN = map(ord, " '\n\r")
+# Each letter without its case, as contractions of Llama 3 are found; the long s is one, and what is above none.
+PLAIN_LETTERS = [*(ord(chr(code).lower()) if code < 128 else code for code in range(0x17F)), ord("s"), 0]
 CONTRACTIONS = ("s", "t", "re", "ve", "m", "ll", "d")
 SURROGATES, PAGE = range(0xD800, 0xE000), 256
 PARTING = b"\xff"  # which is in no string of UTF-8
@@ -201,6 +203,44 @@ class BytePairs(Pieces):
         return _with_contractions(starts, codes, rows)
 
 
+class LlamaPairs(BytePairs):
+    """The ids of a EuroBertTokenizer. Arguments and errors are those of BytePairs."""
+
+    def _word_starts(self, codes, rows):
+        """Which characters begin a word, by LLAMA_WORDS, whose alternatives are tried one after another."""
+        kind = self._kind(codes)
+        place = tf.range(tf.size(codes))
+        is_first = _moved(rows, 1, -1) != rows
+        is_last = _moved(is_first, -1, True)
+        run_starts = is_first | (_moved(kind, 1, NONE) != kind)
+        run = tf.cumsum(tf.cast(run_starts, tf.int32)) - 1  # of characters of one kind
+        first, last = tf.math.segment_min(place, run), tf.math.segment_max(place, run)
+        outside = tf.where(is_first, NONE, _moved(kind, 1, NONE))  # kind before each character
+        before = tf.gather(tf.gather(outside, first), run)  # and before its run
+        follows_blank = tf.gather(tf.gather(~is_first & (_moved(codes, 1, 0) == BLANK), first), run)
+        number, size = place - tf.gather(first, run), tf.gather(last - first + 1, run)
+
+        # Line ends behind punctuation belong to it; other white space reaches to its last line end, and the last one
+        # before a word is by itself.
+        is_end = (codes == LINE_FEED) | (codes == CARRIAGE_RETURN)
+        other = tf.gather(tf.math.segment_min(tf.where(is_end, tf.size(codes), place), run), run)
+        absorbed = is_end & (place < other) & (before == OTHER)
+        last_end = tf.gather(tf.math.segment_max(tf.where(is_end, place, -1), run), run)
+        of_white = (run_starts | (_moved(absorbed, 1, False) & (number > 0)) | (place == last_end + 1)) & ~absorbed
+        of_white |= (place == tf.gather(last, run)) & ~is_last & ~is_end
+
+        # One punctuation mark that no blank is before goes with the letters behind it, as does one white space.
+        alone = (kind == OTHER) & (size == 1) & ~follows_blank
+        joins = alone | ((kind == WHITE) & ~is_end)
+        of_letter = run_starts & (is_first | ~_moved(joins, 1, False))
+        of_other = run_starts & ~follows_blank
+        starts = tf.where(kind == WHITE, of_white, tf.where(kind == LETTER, of_letter, of_other))
+        starts = tf.where(kind == NUMBER, number % 3 == 0, starts)
+        # Contractions have no case. Of two punctuation marks the second is no apostrophe of one.
+        plain = tf.gather(tf.constant(PLAIN_LETTERS), tf.minimum(codes, len(PLAIN_LETTERS) - 1))
+        return _with_contractions(starts, plain, rows)
+
+
 class CharacterPairs(BytePairs):
     """The ids of a MmBertTokenizer, computed by the kernel of SentencePiece, whose merges are those of its vocabulary:
     it merges any two pieces that are a third one together, the one of the least id first, as Gemma's tokenizer was
@@ -295,6 +335,8 @@ def _whole_words(tokenizer, ids):
     """The ids of the pieces that the merges make of their own bytes, by these bytes, the most important first."""
     bytes_of = {token: byte for byte, token in enumerate(byte_tokens())}
     model = tokenizer.pipeline().model
+    if tokenizer.dialect.model["ignore_merges"]:
+        return {bytes(map(bytes_of.get, token)): ids[token] for token in ids if bytes_of.keys() >= set(token)}
     pieces = dict.fromkeys([token for token in bytes_of if token in ids] + list(map("".join, tokenizer.merges)))
     return {
         bytes(map(bytes_of.get, piece)): ids[piece]

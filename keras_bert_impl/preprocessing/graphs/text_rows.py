@@ -5,14 +5,14 @@ import threading
 from keras_bert_impl.losses import NO_LABEL
 from keras_bert_impl.preprocessing.graphs import long_texts
 from keras_bert_impl.preprocessing.graphs import tensorflow_arrays as arrays
-from keras_bert_impl.preprocessing.graphs.byte_pairs import BytePairs, CharacterPairs
+from keras_bert_impl.preprocessing.graphs.byte_pairs import BytePairs, CharacterPairs, LlamaPairs
 from keras_bert_impl.preprocessing.graphs.characters import readable
 from keras_bert_impl.preprocessing.graphs.ragged import between, of_texts, row_numbers, side_by_side
 from keras_bert_impl.preprocessing.graphs.rows import pack
 from keras_bert_impl.preprocessing.graphs.sentence_pieces import SentencePieces
 from keras_bert_impl.preprocessing.graphs.wordpiece import WordPiece
 from keras_bert_impl.quiet_tensorflow import tf
-from keras_bert_impl.text.tokenizers import BytePairTokenizer, MmBertTokenizer, WordPieceTokenizer
+from keras_bert_impl.text.tokenizers import BytePairTokenizer, EuroBertTokenizer, MmBertTokenizer, WordPieceTokenizer
 from keras_bert_impl.text.tokenizers.rows import best_windows, room_for_text
 
 UNKNOWN = -2  # of no class
@@ -30,6 +30,8 @@ def graph_of(tokenizer, offsets):
         return WordPiece(tokenizer, offsets)
     if isinstance(tokenizer, MmBertTokenizer):
         return CharacterPairs(tokenizer)
+    if isinstance(tokenizer, EuroBertTokenizer):
+        return LlamaPairs(tokenizer)
     if isinstance(tokenizer, BytePairTokenizer):
         return BytePairs(tokenizer)
     return SentencePieces(tokenizer, offsets)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from keras_bert_impl.text.tokenizers.byte_pair_tokenizer import BytePairTokenizer, DebertaTokenizer
 from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import learn_byte_pairs
+from keras_bert_impl.text.tokenizers.eurobert_tokenizer import EuroBertTokenizer
 from keras_bert_impl.text.tokenizers.modernbert_tokenizer import MmBertTokenizer, ModernBertTokenizer
 from keras_bert_impl.text.tokenizers.rows import RowTemplate
 from keras_bert_impl.text.tokenizers.sentence_piece_model import learn_sentence_pieces
@@ -25,6 +26,7 @@ __all__ = [
     "BytePairTokenizer",
     "DebertaTokenizer",
     "DebertaV2Tokenizer",
+    "EuroBertTokenizer",
     "MPNetTokenizer",
     "MmBertTokenizer",
     "ModernBertTokenizer",
@@ -46,6 +48,7 @@ __all__ = [
 
 ALL = (
     *(WordPieceTokenizer, MPNetTokenizer, BytePairTokenizer, ModernBertTokenizer, MmBertTokenizer),
+    EuroBertTokenizer,
     *(DebertaTokenizer, AlbertTokenizer, XLMRobertaTokenizer, DebertaV2Tokenizer),
     *(XLNetTokenizer, BigBirdTokenizer),
 )

@@ -129,7 +129,9 @@ class BytePairTokenizer(Tokenizer):
     def is_in(cls, files: VocabularyFiles) -> bool:
         """Whether files of a checkpoint directory are those of such a tokenizer."""
         if files.algorithm == "BPE":
-            return not {"[CLS]", "<bos>"} & files.tokens  # of an unknown one RoBERTa's says what it lacks
+            return (
+                not {"[CLS]", "<bos>", "<|begin_of_text|>"} & files.tokens
+            )  # of an unknown one RoBERTa's says what it lacks
         return "vocab.json" in files and "[CLS]" not in files.words
 
     @classmethod

@@ -71,6 +71,25 @@ MMBERT = Dialect(
     space="▁",
     unread=("<start_of_turn>", "<end_of_turn>"),
 )
+# Of Llama 3, whose words take one character before them along.
+LLAMA_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    r"|\s+(?!\S)|\s+"
+)
+EUROBERT = Dialect(
+    "EuroBERT",
+    ("<|begin_of_text|>", "<|end_of_text|>", "<|end_of_text|>", "<|mask|>"),
+    NOTHING,
+    takes_added_tokens=True,
+    model={**MODEL, "ignore_merges": True},
+    pre_tokenizer={
+        "type": "Sequence",
+        "pretokenizers": [
+            {"type": "Split", "pattern": {"Regex": LLAMA_WORDS}, "behavior": "Isolated", "invert": False},
+            {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False},
+        ],
+    },
+)
 
 Merges = list[tuple[str, str]]
 

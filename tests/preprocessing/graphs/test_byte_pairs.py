@@ -12,6 +12,7 @@ from made_tokenizers import (
     SENTENCES,
     byte_pair_tokenizer,
     deberta_v1_tokenizer,
+    eurobert_tokenizer,
     mmbert_tokenizer,
     modernbert_tokenizer,
 )
@@ -33,6 +34,8 @@ CHARACTERS = list("aA1 '\n\t\u00a0.!sre tvmld\u3000é日٣½\x00🙂\u200d\u0301
 CHARACTERS += ["   ", "    ", "e\u0301", "\u1100\u1161\u11a8", "[unused0]", "<|mail|>"]
 # What mmBERT's has for spaces, whole, and for bytes.
 CHARACTERS += ["▁", "▁▁▁", "\n\n", "<h1>", "<0x0A>"]
+# What Llama 3's words depend on.
+CHARACTERS += list("\r\n''LS\u017fK7(( ")
 
 
 # Of a character with marks, of which it is composed with some alone, the graph finds these by themselves.
@@ -73,7 +76,9 @@ KINDS["characters-prefix"] = (lambda prefix: mmbert_tokenizer(), True)
 KINDS["characters, none added-prefix"] = (lambda prefix: mmbert_tokenizer(()), True)
 
 
-QUICK = ("deberta-prefix", "added", "characters-prefix")
+KINDS["llama"] = (lambda prefix: eurobert_tokenizer(), False)
+KINDS["llama, none added"] = (lambda prefix: eurobert_tokenizer(()), False)
+QUICK = ("llama", "deberta-prefix", "added", "characters-prefix")
 
 
 @pytest.fixture(params=full_but(KINDS, *QUICK), scope="module")

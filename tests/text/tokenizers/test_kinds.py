@@ -12,6 +12,7 @@ from made_tokenizers import (
     byte_pair_tokenizer,
     deberta_tokenizer,
     deberta_v1_tokenizer,
+    eurobert_tokenizer,
     mmbert_tokenizer,
     modernbert_tokenizer,
     xlm_roberta_tokenizer,
@@ -43,6 +44,7 @@ TOKENIZERS = [
     bigbird_tokenizer(),
     deberta_tokenizer(),
     mmbert_tokenizer(),
+    eurobert_tokenizer(),
 ]
 every_kind = pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=lambda tokenizer: tokenizer.kind)
 

@@ -73,6 +73,7 @@ if typing.TYPE_CHECKING:
         AlbertTokenizer,
         BigBirdTokenizer,
         BytePairTokenizer,
+        CamembertTokenizer,
         DebertaTokenizer,
         DebertaV2Tokenizer,
         EuroBertTokenizer,

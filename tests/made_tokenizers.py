@@ -10,6 +10,7 @@ from keras_bert_impl.text.tokenizers import (
     AlbertTokenizer,
     BigBirdTokenizer,
     BytePairTokenizer,
+    CamembertTokenizer,
     DebertaTokenizer,
     DebertaV2Tokenizer,
     EuroBertTokenizer,
@@ -164,6 +165,11 @@ def published_bigbird():
     pieces = [*names, *dict.fromkeys([*letters, *words])]
     typed = [(piece, 0.0, kinds.get(piece, USER_DEFINED if piece in names else NORMAL)) for piece in pieces]
     return _encoded_model(typed, ("<unk>", "", "</s>", "<pad>"), has_bytes=False)
+
+
+@functools.cache
+def camembert_tokenizer():
+    return CamembertTokenizer(xlm_roberta_tokenizer().model)
 
 
 @functools.cache

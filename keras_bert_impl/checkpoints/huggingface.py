@@ -30,6 +30,15 @@ FORM = "Hugging Face's format"
 # modules of a user's own. In ModernBERT "model." is the encoder.
 WRAPPERS = r"\A(?:module\.|_orig_mod\.|0\.auto_model\.|model\.{})+"
 IN_MODEL = r"(?=(?:model|head|lm_head|decoder|classifier)\.)"
+# Published families that this library does not have, and what it opens for the same purpose.
+INSTEAD = {
+    **dict.fromkeys(("rembert", "xlm-roberta-xl", "xlm", "canine"), "xlm-roberta-base or xlm-roberta-large"),
+    **dict.fromkeys(("mobilebert", "squeezebert"), "hf://sentence-transformers/all-MiniLM-L6-v2 or distilbert-base"),
+    **dict.fromkeys(("convbert", "funnel"), "electra-small-discriminator or electra-base-discriminator"),
+    "jina_embeddings_v3": "nomic-embed-text-v1.5, gte-multilingual-base or hf://BAAI/bge-m3",
+    "nystromformer": "bigbird-roberta-base",
+    "roformer": "modernbert-base",
+}
 DTYPES = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16}
 # Tasks whose `classifier` scores named classes.
 CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")
@@ -64,12 +73,12 @@ def save(model, directory, tokenizer=None, dtype="float32"):
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     encoder = getattr(model, "encoder", model)
     family, task, rows = family_of(encoder.config), task_of(model), table(encoder.config)
-    if task not in family.tasks:
-        raise ValueError(
-            f"{FORM} has no {encoder.config.class_prefix() + task}, the counterpart of a {type(model).__name__}: save "
-            "model.encoder to leave the head out, or keep everything with model.save('model.keras')."
-        )
     completeness.check_weights(model, rows, FORM)
+    if task not in family.tasks:
+        warn_user(
+            f"transformers has no {family.class_name(task)}: it opens the encoder of {directory} alone, and this "
+            "library all of it."
+        )
     # Tensors of a model without a head have no prefix; BERT's always has a pooler, even if ours does not use it.
     prefix, weights = ("", encoder.weights) if task == "Model" else (family.prefix, model.weights)
     if task in family.tasks_with_pooler:
@@ -154,8 +163,9 @@ def open_checkpoint(directory):
     # The first files of BERT have none; those of other families can have the same tensors.
     is_bert = "model_type" in content or architecture is None or str(architecture).startswith("Bert")
     if not is_bert or model_type not in known:
-        found = content.get("model_type")
-        raise ValueError(f"{path}: model_type is {found!r} for a {architecture}; known are {', '.join(known)}.")
+        found, names = content.get("model_type"), ", ".join(known)
+        instead = f" Of its kind {INSTEAD[found]} opens." if found in INSTEAD else ""
+        raise ValueError(f"{path}: model_type is {found!r} for a {architecture}; known are {names}.{instead}")
     family = known[model_type]
     config = family.config_class.from_content(path, content)
     source = open_source(directory, config)

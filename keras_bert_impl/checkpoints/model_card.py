@@ -16,6 +16,7 @@ import huggingface_hub
 
 from keras_bert_impl import startup
 from keras_bert_impl.checkpoints import sentence_transformers
+from keras_bert_impl.configurations.known_families import family_of
 from keras_bert_impl.json_files import read_json
 
 FILE = "README.md"
@@ -215,7 +216,11 @@ def _task_of(checkpoint, is_embedder):
     if task == "Model" and is_embedder:
         return "embedding"
     # XLNet's language model has no masks: it is an XLNetLMHeadModel.
-    is_known = task in PROGRAMS["tasks"] and (task != "ForMaskedLM" or checkpoint.architecture.endswith(task))
+    is_known = (
+        task in PROGRAMS["tasks"]
+        and task in family_of(checkpoint.config).tasks
+        and (task != "ForMaskedLM" or checkpoint.architecture.endswith(task))
+    )
     return task if is_known else "Model"
 
 

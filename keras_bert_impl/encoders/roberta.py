@@ -40,6 +40,7 @@ class RobertaConfig(EncoderConfig):
 
     model_type: typing.ClassVar = "roberta"
     family: typing.ClassVar = "RoBERTa"
+    other_model_types: typing.ClassVar = ("camembert",)
     heads_have_gelu: typing.ClassVar = True
     # (layers, width, heads). Published are base, large and, by Sanh et al. 2019, the distilled one; the small one has
     # the shape of BERT-small (Turc et al. 2019).
@@ -73,6 +74,7 @@ class XLMRobertaConfig(RobertaConfig):
     vocabulary_size: int = 250002
 
     model_type: typing.ClassVar = "xlm-roberta"
+    other_model_types: typing.ClassVar = ()
     family: typing.ClassVar = "XLM-RoBERTa"
     named_sizes: typing.ClassVar = {"xlm_roberta_base": (12, 768, 12), "xlm_roberta_large": (24, 1024, 16)}
 

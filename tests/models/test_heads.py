@@ -13,6 +13,7 @@ from tiers import full_but
 
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints import huggingface
+from keras_bert_impl.encoders import family_of
 
 SPANS = np.array([[1, 3], [0, 0]])
 TOKEN_LABELS = np.array([[-1, 2, 0, 1, -1, 3, -1], [-1, 0, 0, 2, -1, -1, -1]])
@@ -31,13 +32,14 @@ HEADS = {
     "multiple_choice": ("ForMultipleChoice", kbi.MultipleChoice, {}, np.array([1, 0])),
 }
 head = pytest.mark.parametrize("kind", HEADS)
-# transformers has a next-sentence head only for BERT and ERNIE, and no multiple choice for DeBERTa's version 1.
 HEADS_OF_FAMILIES = [
     (family, kind)
     for family in FAMILIES
-    for kind in HEADS
-    if (family in ("Bert", "Ernie") or kind != "next_sentence") and (family, kind) != ("Deberta", "multiple_choice")
+    for kind, (task, *_) in HEADS.items()
+    if task in family_of(CONFIGS[family]).tasks
 ]
+# transformers has a next-sentence head only for BERT and ERNIE, and not all others for every family.
+OWN_HEADS = [("Deberta", "multiple_choice"), ("Gte", "question_answerer"), ("EuroBert", "multiple_choice")]
 # Heads and families do not depend on each other: every head on BERT, and on every family the one of its own.
 PAIRWISE = [(family, kind) for family, kind in HEADS_OF_FAMILIES if family == "Bert" or kind == "text_classifier"]
 head_of_family = pytest.mark.parametrize(("family", "kind"), full_but(HEADS_OF_FAMILIES, *PAIRWISE))
@@ -104,6 +106,22 @@ def test_logits_loss_and_checkpoint_are_those_of_transformers(family, kind, conf
     again = open_in_transformers(family + task, tmp_path / "ours")
     expected = logits_of(kind, again, inputs)
     np.testing.assert_allclose(compared(kind, found, inputs), compared(kind, expected, inputs), atol=1e-5)
+
+
+@pytest.mark.parametrize(("family", "kind"), OWN_HEADS)
+def test_a_head_that_transformers_does_not_have_opens_here_and_the_encoder_there(kind, config, small_batch, tmp_path):
+    task, ours, *_ = HEADS[kind]
+    model, inputs = ours(encoder_of(config)(config)), inputs_of(kind, rows_for(config, small_batch))
+    with pytest.warns(UserWarning, match=f"transformers has no {config.class_prefix()}{task}"):
+        model.save_pretrained(tmp_path)
+    again = ours.from_pretrained(tmp_path)
+    np.testing.assert_array_equal(again.predict_on_batch(inputs), model.predict_on_batch(inputs))
+    transformers = pytest.importorskip("transformers")
+    theirs = outputs_of(transformers.AutoModel.from_pretrained(tmp_path), rows_for(config, small_batch))
+    states = model.encoder.predict_on_batch(rows_for(config, small_batch))["sequence_output"]
+    rows = rows_for(config, small_batch)
+    found = of_tokens(rows, theirs["last_hidden_state"])
+    np.testing.assert_allclose(found, of_tokens(rows, states), atol=1e-5)
 
 
 @head

@@ -11,6 +11,7 @@ from keras_bert_impl.text.tokenizers.sentence_piece_model import learn_sentence_
 from keras_bert_impl.text.tokenizers.sentence_piece_tokenizer import (
     AlbertTokenizer,
     BigBirdTokenizer,
+    CamembertTokenizer,
     DebertaV2Tokenizer,
     XLMRobertaTokenizer,
     XLNetTokenizer,
@@ -24,6 +25,7 @@ __all__ = [
     "AlbertTokenizer",
     "BigBirdTokenizer",
     "BytePairTokenizer",
+    "CamembertTokenizer",
     "DebertaTokenizer",
     "DebertaV2Tokenizer",
     "EuroBertTokenizer",
@@ -48,7 +50,7 @@ __all__ = [
 
 ALL = (
     *(WordPieceTokenizer, MPNetTokenizer, BytePairTokenizer, ModernBertTokenizer, MmBertTokenizer),
-    EuroBertTokenizer,
+    *(EuroBertTokenizer, CamembertTokenizer),
     *(DebertaTokenizer, AlbertTokenizer, XLMRobertaTokenizer, DebertaV2Tokenizer),
     *(XLNetTokenizer, BigBirdTokenizer),
 )

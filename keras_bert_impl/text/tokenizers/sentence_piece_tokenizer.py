@@ -194,6 +194,8 @@ class SentencePieceTokenizer(Tokenizer):
         """Whether files of a checkpoint directory are those of such a tokenizer."""
         if cls.files[0] == "spiece.model":
             return cls is _kind_of_spiece_model(files)
+        if cls.files[0] == "sentencepiece.bpe.model":
+            return cls is _kind_of_bpe_model(files)
         return cls.files[0] in files or files.first_pieces[:1] == [cls.first]
 
     @classmethod
@@ -383,6 +385,35 @@ class XLMRobertaTokenizer(SentencePieceTokenizer):
         return [index + 1 if index else self.unk_id for index in ids]
 
 
+class CamembertTokenizer(XLMRobertaTokenizer):
+    """CamemBERT's tokenizer (Martin et al. 2020): XLM-RoBERTa's, with other ids before the pieces of its model.
+
+    Args:
+        model: path of a sentencepiece.bpe.model, or its content.
+    """
+
+    kind = "camembert_sentence_piece"
+    published_class = "CamembertTokenizer"
+    first = "<s>NOTUSED"
+    before = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED")
+    listed_tokens = ("<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED")
+
+    def _vocabulary(self):
+        super()._vocabulary()  # which checks the model
+        pieces = SentencePieceTokenizer._vocabulary(self)
+        return [*self.before, *pieces[1:], "<mask>"]
+
+    @classmethod
+    def _in_model_order(cls, pieces, path):
+        tokens = [token for token, _ in pieces]
+        if (*tokens[:5], tokens[-1]) != (*cls.before, "<mask>"):
+            raise ValueError(f"{path} does not begin with {' '.join(cls.before)} and end with <mask>, as CamemBERT's.")
+        return [pieces[3], *pieces[5:-1]]
+
+    def _our_ids(self, ids):
+        return [index + 4 if index else self.unk_id for index in ids]
+
+
 class DebertaV2Tokenizer(SentencePieceTokenizer):
     """The tokenizer of DeBERTa's versions 2 and 3 (He et al. 2021): its SentencePiece model, and [MASK] after it.
 
@@ -474,6 +505,17 @@ def _kind_of_spiece_model(files):
     if pieces == ["<pad>", "</s>"]:
         return BigBirdTokenizer
     return AlbertTokenizer if is_there or pieces[:1] == ["<pad>"] else None
+
+
+def _kind_of_bpe_model(files):
+    """The class of a sentencepiece.bpe.model in a directory, or of the vocabulary in its tokenizer.json."""
+    first = files.first_pieces[:1]
+    if not first and "sentencepiece.bpe.model" in files:
+        read = [read_json_if_there(files.directory / name) for name in ("tokenizer_config.json", "config.json")]
+        named = [*(content.get("tokenizer_class") for content in read), read[1].get("model_type")]
+        is_camembert = any("camembert" in str(name).lower() for name in named)
+        first = [(CamembertTokenizer if is_camembert else XLMRobertaTokenizer).first]
+    return next((kind for kind in (XLMRobertaTokenizer, CamembertTokenizer) if first == [kind.first]), None)
 
 
 def prepare(text: str, lowercase: bool, keep_accents: bool) -> tuple[str, list[int]]:

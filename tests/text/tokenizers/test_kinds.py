@@ -10,6 +10,7 @@ from made_tokenizers import (
     albert_tokenizer,
     bigbird_tokenizer,
     byte_pair_tokenizer,
+    camembert_tokenizer,
     deberta_tokenizer,
     deberta_v1_tokenizer,
     eurobert_tokenizer,
@@ -45,6 +46,7 @@ TOKENIZERS = [
     deberta_tokenizer(),
     mmbert_tokenizer(),
     eurobert_tokenizer(),
+    camembert_tokenizer(),
 ]
 every_kind = pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=lambda tokenizer: tokenizer.kind)
 

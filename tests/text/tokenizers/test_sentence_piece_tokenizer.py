@@ -5,12 +5,14 @@ import re
 
 import pytest
 import sentencepiece
+import transformers
 from hostile_texts import HOSTILE_TEXTS
 from made_tokenizers import (
     SENTENCE_PIECE,
     SENTENCES,
     albert_tokenizer,
     bigbird_tokenizer,
+    camembert_tokenizer,
     learned_sentence_pieces,
     published_bigbird,
     tokenizer_of_transformers,
@@ -22,7 +24,7 @@ from tiers import once
 from tokenizers import Tokenizer
 
 import keras_bert_impl as kbi
-from keras_bert_impl.text.tokenizers import BigBirdTokenizer
+from keras_bert_impl.text.tokenizers import BigBirdTokenizer, CamembertTokenizer, open_tokenizer
 from keras_bert_impl.text.tokenizers.sentence_piece_model import NORMAL, USER_DEFINED, _piece
 from keras_bert_impl.text.tokenizers.sentence_piece_tokenizer import prepare
 from keras_bert_impl.text.tokenizers.tokenizer_json import write_portable_file
@@ -206,3 +208,20 @@ def test_a_portable_file_gives_the_same_ids_but_for_what_its_docstring_names(tok
     )
     text = f"It is {tokenizer.mask_texts[0]}."
     assert read.encode(text).ids == tokenizer.encode_with_masks(text).ids
+
+
+def test_camembert_has_ids_of_its_own_before_the_pieces_and_opens_in_transformers(tmp_path):
+    tokenizer, other = camembert_tokenizer(), xlm_roberta_tokenizer()
+    tokenizer.save_pretrained(tmp_path)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert type(theirs).__name__ == "CamembertTokenizer"
+    for text in [*SENTENCES, "漢 x"]:
+        expected = [index + 4 if index else 3 for index in other.processor.encode(text, out_type=int)]
+        assert tokenizer.encode(text).ids == [5, *expected, 6] == theirs(text)["input_ids"]
+    (tmp_path / "tokenizer.json").unlink()  # as the authors' files are
+    assert type(open_tokenizer(tmp_path)) is CamembertTokenizer
+    (tmp_path / "tokenizer_config.json").unlink()
+    (tmp_path / "config.json").write_text('{"model_type": "camembert"}')
+    assert open_tokenizer(tmp_path) == tokenizer
+    (tmp_path / "config.json").write_text('{"model_type": "xlm-roberta"}')
+    assert type(open_tokenizer(tmp_path)) is type(other)

@@ -26,7 +26,7 @@ def families_by_model_type():
     return {
         model_type: family
         for family in OF_CONFIG.values()
-        for model_type in (family.config_class.model_type, *family.config_class.other_model_types)
+        for model_type in (family.config_class.model_type, *vars(family.config_class).get("other_model_types", ()))
     }
 
 

@@ -74,7 +74,6 @@ class XLMRobertaConfig(RobertaConfig):
     vocabulary_size: int = 250002
 
     model_type: typing.ClassVar = "xlm-roberta"
-    other_model_types: typing.ClassVar = ()
     family: typing.ClassVar = "XLM-RoBERTa"
     named_sizes: typing.ClassVar = {"xlm_roberta_base": (12, 768, 12), "xlm_roberta_large": (24, 1024, 16)}
 

@@ -153,7 +153,8 @@ class EuroBertConfig(RotaryConfig):
         "eurobert_2b": {"rotary_theta": 250_000.0, "num_key_value_heads": 6, "intermediate_size": 6144},
     }
     huggingface_keys: typing.ClassVar = LLAMA_KEYS
-    optional_keys: typing.ClassVar = (("pad_id", "pad_token_id"),)
+    # transformers has no dropout of hidden states here, and ignores the second key.
+    optional_keys: typing.ClassVar = (("pad_id", "pad_token_id"), ("hidden_dropout_rate", "hidden_dropout_prob"))
     left_out: typing.ClassVar = {"hidden_act": "silu"}
     fixed_values: typing.ClassVar = {"attention_bias": False, "mlp_bias": False}
     poolings: typing.ClassVar = ("bos", "mean", "late")

@@ -46,6 +46,11 @@ PARAMETERS = {
     "deberta_v2_xlarge": 884.6,
     "deberta_v2_xxlarge": 1564.5,
     "modernbert_base": 149.0,
+    "eurobert_210m": 211_766_016,
+    "nomic_bert_base": 136_731_648,
+    "gte_multilingual_base": 305_368_320,
+    "gte_large_en": 434.1,
+    "eurobert_610m": 607.9,
     "modernbert_large": 394.8,
 }
 

@@ -10,6 +10,7 @@ from made_tokenizers import (
     byte_pair_tokenizer,
     deberta_tokenizer,
     deberta_v1_tokenizer,
+    eurobert_tokenizer,
     modernbert_tokenizer,
     xlm_roberta_tokenizer,
     xlnet_tokenizer,
@@ -29,6 +30,7 @@ TOKENIZERS = {
     "XLMRoberta": xlm_roberta_tokenizer,
     "XLNet": xlnet_tokenizer,
     "ModernBert": modernbert_tokenizer,
+    "EuroBert": eurobert_tokenizer,
     "Deberta": deberta_v1_tokenizer,
     "DebertaV2": deberta_tokenizer,
 }
@@ -53,7 +55,13 @@ def checkpoint(request, tmp_path_factory):
 
 CASES = [(family, task) for family in TOKENIZERS for task in TASKS]
 # Each task once; XLNet has its special tokens at the end of a row.
-QUICK = [("Albert", "codah"), ("Roberta", "ner"), ("XLNet", "squad2.0"), ("ModernBert", "mrpc")]
+QUICK = [
+    ("Albert", "codah"),
+    ("Roberta", "ner"),
+    ("XLNet", "squad2.0"),
+    ("ModernBert", "mrpc"),
+    ("EuroBert", "squad2.0"),
+]
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,9 @@ def of_fused(query_key_value, num_heads, num_key_value_heads=None, **fields):
         return AttentionInputs(*parts, num_heads, fused=query_key_value, **fields)
     head_width = query_key_value.shape[-1] // (num_heads + 2 * num_key_value_heads)
     width, of_group = num_heads * head_width, num_heads // num_key_value_heads
-    query, *parts = ops.split(query_key_value, [width, width + num_key_value_heads * head_width], axis=-1)
-    length = ops.shape(query_key_value)[1]
+    end, length = width + num_key_value_heads * head_width, ops.shape(query_key_value)[1]
+    # Not by `ops.split`, whose unequal parts torch's compiler cannot follow.
+    query, *parts = query_key_value[..., :width], query_key_value[..., width:end], query_key_value[..., end:]
 
     def repeated(part):  # (batch, length, num_key_value_heads * head_width) to (batch, length, width)
         by_head = ops.reshape(part, (-1, length, num_key_value_heads, 1, head_width))

@@ -13,7 +13,15 @@ from keras_bert_impl.text.tokenizers.words import word_numbers
 
 
 class Encoding(NamedTuple):
-    """The pieces of a text or a pair."""
+    """The tokens of a text or of a pair, as `Tokenizer.encode` returns them.
+
+    Fields:
+        ids (list of int): the tokens' numbers in the vocabulary.
+        tokens (list of str): the tokens.
+        type_ids (list of int): their segments.
+        sequence_ids (list of int): 0 for the first text, 1 for the second, None for control tokens.
+        offsets (list of tuple): start and end of each token in its text, in characters; (0, 0) for control tokens.
+    """
 
     ids: list[int]
     tokens: list[str]
@@ -91,15 +99,16 @@ class Tokenizer:
 
     @classmethod
     def from_config(cls, config: dict) -> "Tokenizer":
-        """The tokenizer that `get_config` describes."""
+        """Returns the tokenizer that `get_config` describes."""
         return cls(**config)
 
     def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
-        """Writes `files`, which Hugging Face's tokenizers open.
+        """Writes the tokenizer's `files`, which Hugging Face's tokenizers open.
 
         Args:
-            directory: created if it does not exist.
-            sequence_length: number of tokens that the model cuts texts to, saved as Hugging Face's `model_max_length`.
+            directory (str or pathlib.Path): created if it does not exist.
+            sequence_length (int, optional): number of tokens that the model truncates texts to, saved as Hugging Face's
+                `model_max_length`. Default: None, not saved.
         """
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
@@ -148,15 +157,31 @@ class Tokenizer:
     def __call__(
         self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None, sequence_length: int = 512
     ) -> dict:
-        """The model inputs for texts, or for texts and their pairs; see `rows.rows_from_texts`.
+        """Returns the model's inputs for texts, or for pairs of texts.
 
-        A single string gives a single row. Use `encode` for the ids, tokens and offsets of one text.
+        Args:
+            texts (str or list of str): texts. A single str gives a batch of one.
+            pairs (str or list of str, optional): the second text of each pair. Default: None.
+            sequence_length (int, optional): largest number of tokens; the longer text of a pair is truncated first, and
+                a warning says how many were. Default: 512.
+
+        Returns: dict of `token_ids`, `segment_ids`, `padding_mask`, int32 (batch, length), padded to the longest,
+            rounded up to a multiple of 32.
+        Raises: ValueError if sequence_length leaves no room for text.
         """
         first, second = ([text] if isinstance(text, str) else text for text in (texts, pairs))
         return rows_from_texts(self, first, second, sequence_length)
 
     def encode(self, text: str, pair: str | None = None, add_special_tokens: bool = True) -> Encoding:
-        """`text`, or `text` and `pair`, as one sequence."""
+        """Encodes one text, or one pair of texts, with its control tokens.
+
+        Args:
+            text (str): the text.
+            pair (str, optional): the second text of a pair. Default: None.
+            add_special_tokens (bool, optional): whether to add control tokens. Default: True.
+
+        Returns: an Encoding.
+        """
         parts = [self._cut(one) for one in (text, pair) if one is not None]
         if not add_special_tokens:
             return _joined([self._of_text(part, number) for number, part in enumerate(parts)])
@@ -167,12 +192,20 @@ class Tokenizer:
         return _joined([*sequence, *self._controls(after, 0 if pair is None else second_segment)])
 
     def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
-        """Encodes each text as `encode` does."""
+        """Encodes each text as `encode` does, and returns a list of Encoding."""
         return [self.encode(text, add_special_tokens=add_special_tokens) for text in texts]
 
     def encode_with_masks(self, text: str) -> Encoding:
-        """`encode` of a text in which each of `mask_texts` is the mask token, which takes white space before it along.
-        As in Hugging Face's tokenizers, what follows a mask is a text of its own."""
+        """Encodes a text in which each of `mask_texts`, such as "[MASK]", is the mask token.
+
+        White space before a mask belongs to the mask, and what follows it is encoded on its own, as in Hugging Face's
+        tokenizers.
+
+        Args:
+            text (str): the text.
+
+        Returns: an Encoding.
+        """
         found, begin = self._controls(self.template.before), 0
         for mask in [*re.finditer("|".join(map(re.escape, self.mask_texts)), text), None]:
             part = text[begin:] if mask is None else text[begin : mask.start()].rstrip(self.stripped)
@@ -233,11 +266,11 @@ class Tokenizer:
         return b"".join(parts).decode(errors="replace").replace("▁", " ")
 
     def token_to_id(self, token: str) -> int | None:
-        """The id of a vocabulary entry, or None."""
+        """Returns the ID of a token, or None if it is not in the vocabulary."""
         return self._ids.get(token)
 
     def id_to_token(self, index: int) -> str:
-        """The vocabulary entry of an id."""
+        """Returns the token of an ID."""
         return self.vocabulary[index]
 
 

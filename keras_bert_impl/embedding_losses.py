@@ -18,6 +18,18 @@ from keras_bert_impl.distribution import gathered_from_replicas, sum_over_replic
 from keras_bert_impl.losses import WeightedLoss, weighted_mean, weights_of_rows
 from keras_bert_impl.suggestions import one_of
 
+__all__ = [
+    "AnglELoss",
+    "CoSENTLoss",
+    "ContrastiveLoss",
+    "CosineSimilarityLoss",
+    "EmbedDistillLoss",
+    "MarginMSELoss",
+    "MatryoshkaLoss",
+    "MultipleNegativesRankingLoss",
+    "TripletLoss",
+]
+
 MASKED = -1e9  # a logit whose exponential is 0 in float32
 
 

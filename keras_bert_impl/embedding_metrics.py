@@ -14,6 +14,8 @@ from keras_bert_impl.embedding_losses import (
 )
 from keras_bert_impl.losses import weights_of_rows
 
+__all__ = ["RankingAccuracy", "SpearmanCorrelation", "TripletAccuracy"]
+
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class SpearmanCorrelation(keras.metrics.Metric):

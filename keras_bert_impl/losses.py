@@ -13,6 +13,8 @@ from keras import ops
 from keras_bert_impl.distribution import equal_share, sum_over_replicas
 from keras_bert_impl.kernels.cross_entropy import cross_entropy_of_rows
 
+__all__ = ["NO_LABEL", "LabelledAccuracy", "MultiLabelF1", "WeightedCrossEntropy", "WeightedLoss"]
+
 # The label of a token without a label: -1 in Google's code and scikit-learn, -100 in Hugging Face and torch.
 NO_LABEL = (-1, -100)
 

@@ -12,6 +12,8 @@ from keras_bert_impl.kernels.conditional import assign_if
 from keras_bert_impl.kernels.global_norm import dense, global_norm, scaled
 from keras_bert_impl.suggestions import one_of
 
+__all__ = ["BertAdamW", "BertLamb", "BertStableAdamW", "MovableDecay", "WarmupLinearDecay", "WarmupStableDecay"]
+
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):

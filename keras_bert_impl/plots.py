@@ -296,7 +296,7 @@ def attention(model, text, layer=None, head=None):
 
     Example:
         >>> model = kbi.MaskedLM.from_pretrained("small_english")
-        >>> figure = kbi.plots.attention(model, "A cat sleeps.", layer=0, head=1)
+        >>> figure = kbi.plots.attention(model, "A cat [MASK].", layer=0, head=1)
         >>> figure.get_suptitle()
         'Layer 0, head 1:\\ntokens look ... tokens away on average, ...% of it to [CLS]'
     """

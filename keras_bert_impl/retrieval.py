@@ -7,6 +7,8 @@ import numpy as np
 from keras_bert_impl.preprocessing.texts import to_strings
 from keras_bert_impl.user_warnings import warn_user
 
+__all__ = ["mine_hard_negatives", "retrieval_scores"]
+
 
 def retrieval_scores(found, relevant, at=10):
     """How high relevant texts stand, as means over queries, by the library ir-measures, which asks trec_eval.

@@ -19,29 +19,29 @@ from keras_bert_impl.models.task_model import checked_sequence_length
 def export_saved_model(model, directory, tokenizer=None, sequence_length=None, overwrite=False, figures=None):
     """Exports a model as a TensorFlow SavedModel that takes raw strings, for TensorFlow Serving and C++.
 
-    TensorFlow and tensorflow_text alone load it. Any string is accepted, including the empty one and invalid UTF-8.
-    Inputs are named `text`, (batch,) strings, and as the table says:
+    TensorFlow and tensorflow_text alone load it. Any string is accepted, including the empty one and invalid UTF-8. The
+    signature `serving_default` takes `text`, (batch,) strings, unless other inputs are given here:
 
-    | model, further inputs                  | outputs of the signature `serving_default`                          |
-    | ---                                    | ---                                                                 |
-    | TextClassifier                         | `logits`, `probabilities` (batch, classes); `class_id`, `label`     |
-    |                                        | (batch,)                                                            |
-    | TextClassifier with multi_label        | `logits`, `probabilities` (batch, classes); `labels` (batch, most), |
-    |                                        | the classes above 0.5, the likeliest first, padded with ""          |
-    | TextRegressor                          | `value` (batch,)                                                    |
-    | TokenClassifier                        | `words`, `labels`, `probabilities` (batch, words), padded with "";  |
-    |                                        | words are separated by white space                                  |
-    | MultipleChoice: `endings` (batch,      | `logits`, `probabilities` (batch, choices); `class_id` (batch,)     |
-    | choices)                               |                                                                     |
-    | NextSentencePredictor: `text_pair`     | `logits` (batch, 2); `probability` (batch,)                         |
-    | QuestionAnswerer: `question`,          | `answer`, `begin`, `end` (bytes of the context), `score`,           |
-    | `context` instead of `text`            | `null_odds`, higher if no answer is likelier (batch,)               |
-    | MaskedLM                               | `tokens`, `token_ids`, `probabilities` (batch, masks, 5), the       |
-    |                                        | likeliest first, padded with "", the ID of [PAD] and 0              |
-    | TextEmbedder                           | `vector` (batch, width)                                             |
-    | encoder                                | `pooled_output` (if it has a pooler), `mean_pooled` (batch,         |
-    |                                        | hidden_size); `sequence_output` (batch, length, hidden_size);       |
-    |                                        | `token_ids`, `padding_mask` (batch, length)                         |
+    | model                 | inputs                | outputs                                                        |
+    | ---                   | ---                   | ---                                                            |
+    | TextClassifier        | `text`                | `logits`, `probabilities` (batch, classes); `class_id`,        |
+    |                       |                       | `label` (batch,)                                               |
+    | with multi_label      | `text`                | `logits`, `probabilities` (batch, classes); `labels` (batch,   |
+    |                       |                       | most), classes above 0.5, the likeliest first, padded with ""  |
+    | TextRegressor         | `text`                | `value` (batch,)                                               |
+    | TokenClassifier       | `text`                | `words`, `labels`, `probabilities` (batch, words), padded with |
+    |                       |                       | ""; words are separated by white space                         |
+    | MultipleChoice        | `text`, `endings`     | `logits`, `probabilities` (batch, choices); `class_id`         |
+    |                       | (batch, choices)      | (batch,)                                                       |
+    | NextSentencePredictor | `text`, `text_pair`   | `logits` (batch, 2); `probability` (batch,)                    |
+    | QuestionAnswerer      | `question`, `context` | `answer`, `begin`, `end` (bytes of the context), `score`,      |
+    |                       |                       | `null_odds` (batch,), higher if no answer is likelier          |
+    | MaskedLM              | `text`                | `tokens`, `token_ids`, `probabilities` (batch, masks, 5), the  |
+    |                       |                       | likeliest first, padded with "", the ID of [PAD] and 0         |
+    | TextEmbedder          | `text`                | `vector` (batch, width)                                        |
+    | encoder               | `text`                | `pooled_output` (if it has a pooler), `mean_pooled` (batch,    |
+    |                       |                       | hidden_size); `sequence_output` (batch, length, hidden_size);  |
+    |                       |                       | `token_ids`, `padding_mask` (batch, length)                    |
 
     TextClassifier and TextRegressor also have the signature `pairs`, which takes `text_pair` as well. Models that take
     only `text` have the signature `attention`: `tokens` (batch, length), padded with "", and `attention` (batch,

@@ -113,7 +113,10 @@ class TaskModel(EpochLossModel):
         Args:
             optimizer (str or keras.optimizers.Optimizer, optional): optimizer, usually an `optimization.BertAdamW`.
                 Default: "rmsprop", Keras' default.
-            loss, loss_weights, metrics, weighted_metrics: as in Keras.
+            loss (optional): loss, by name or as an object. Default: None, for predicting only.
+            loss_weights (optional): as in Keras. Default: None.
+            metrics (list, optional): metrics, by name or as objects. Default: None.
+            weighted_metrics (list, optional): metrics that use sample weights. Default: None.
             arguments: further arguments of `keras.Model.compile`.
         """
         loss, metrics, weighted_metrics = computed_from_logits(self, loss, metrics, weighted_metrics)
@@ -204,7 +207,9 @@ class TaskModel(EpochLossModel):
         """Computes the loss and the metrics on texts, or on token IDs.
 
         Args:
-            x, y, sample_weight: data in any form that `fit` takes.
+            x: texts in any form that `fit` takes.
+            y (list, array or column, optional): labels. Default: None, for data that hold their labels.
+            sample_weight (list or array, optional): weight of each example, or of each token. Default: None.
             batch_size (int, optional): number of examples in a batch. Default: 32.
             verbose (int or str, optional): 0 is silent. Default: "auto".
             steps (int, optional): number of batches of a dataset. Default: all.

@@ -1,0 +1,69 @@
+"""The examples in the docstrings of the reference run, and give what they show."""
+
+import doctest
+import inspect
+import sys
+
+import keras
+import numpy as np
+import pytest
+from documentation import ROOT
+from tiers import three_in_full
+
+import keras_bert_impl as kbi
+
+sys.path.append(str(ROOT / "docs"))
+import reference
+
+# Names of the main pages that need no example, or whose docstring shows one that does not run here.
+WITHOUT = {
+    *(
+        "Label",
+        "Entity",
+        "Answer",
+        "Choice",
+        "Match",
+        "FilledMask",
+        "FilledText",
+        "TokenDoubt",
+    ),  # those of their models
+    *("export_saved_model", "export_onnx", "export_openvino", "export_litert", "open_export"),  # take a minute
+    "push_to_hub",
+    *("panels", "history_of", "confusion_of_counts", "attention_of", "contributions_of"),  # parts of other plots
+}
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def examples():
+    """{name of a public object: its docstring with an example}; one that several classes inherit is there once."""
+    found = {}
+    for entry, members in reference.members_by_entry().items():
+        value = reference.object_of(entry)
+        of_members = {f"{entry}.{name}": getattr(value, name) for _, name in members}
+        for name, one in {entry: value, **of_members}.items():
+            text = inspect.getdoc(one) or ""
+            if ">>>" in text:
+                found.setdefault(text[text.index(">>>") :], (name.removeprefix("keras_bert_impl."), text))
+    return dict(found.values())
+
+
+EXAMPLES = examples()
+
+
+@three_in_full
+@pytest.mark.filterwarnings("ignore:.*newly initialised:UserWarning")
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_runs_and_gives_what_it_shows(name):
+    keras.utils.set_random_seed(0)
+    names = {"kbi": kbi, "keras": keras, "np": np}
+    test = doctest.DocTestParser().get_doctest(EXAMPLES[name], names, name, None, None)
+    said = []
+    failed, _ = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.append)
+    assert not failed, "".join(said)
+
+
+def test_every_name_of_the_main_pages_has_an_example():
+    main = [entry for page in ("models", "export", "plots") for entry in reference.entries(page)]
+    main += [f"keras_bert_impl.{name}" for name in ("BertEncoder", "BertConfig", "WordPieceTokenizer", "push_to_hub")]
+    shown = {name.removeprefix("keras_bert_impl.") for name in main if name.rpartition(".")[2] not in WITHOUT}
+    assert shown - EXAMPLES.keys() == set()

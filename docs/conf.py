@@ -41,6 +41,7 @@ nb_merge_streams = True
 nitpick_ignore_regex = [("py:class", r"(?!keras_bert_).*")]  # Keras' own, and words that napoleon takes for types
 
 default_role = "code"
+smartquotes = False  # strings in docstrings are to be copied
 toc_object_entries_show_parents = "hide"
 add_module_names = False
 templates_path = [str(HERE / "_templates")]

@@ -36,7 +36,7 @@ MODULES = {
     "text": (
         "Text",
         "Tokenizers turn texts into token IDs; corpora read text files as documents of sentences.",
-        ["text.tokenizers", "text.corpora"],
+        ["text.tokenizers", "text.tokenizers.tokenizer:Encoding", "text.corpora"],
     ),
     "preprocessing": (
         "Preprocessing",
@@ -114,7 +114,7 @@ GROUPS = {
     },
     "encoders": {"Any family": ("encoder_from_pretrained",), "BERT": ("BertEncoder", "BertConfig")},
     "text": {
-        "Tokenizers": ("open_tokenizer", "Tokenizer", "WordPieceTokenizer", "BytePairTokenizer"),
+        "Tokenizers": ("open_tokenizer", "Tokenizer", "WordPieceTokenizer", "BytePairTokenizer", "Encoding"),
         "New vocabularies": ("learn_vocabulary", "learn_byte_pairs", "learn_sentence_pieces"),
         "Corpora": ("open_corpus", "TextCorpus", "PythonDocsCorpus", "Document", "split_of", "split_sentences"),
     },
@@ -253,11 +253,18 @@ def escaped(text):
     return re.sub(r"\||(?<=\w)_(?=\W|$)", r"\\\g<0>", text)
 
 
+# The name and the type of an argument, whose words Sphinx links itself.
+ARGUMENT = re.compile(r" +[\w, ]+ \([^:]*\): ")
+# Names in backticks, and names of several words, which can be nothing else.
+NAMES = re.compile(r"(`[^`]*`|(?<![\w./\"-])[A-Z]+[a-z]+[A-Z]\w*)")
+
+
 def linked(line, within):
-    """A line in which names in backticks that have a page or an entry of their own are links to it; other text as it
-    is. A method stands without its class on the page of this class, `within`."""
-    parts = re.split(r"(`[^`]*`)", line)
-    return "".join(link_to(part, within) if part.startswith("`") else escaped(part) for part in parts)
+    """A line in which public names are links to their page or entry; other text as it is. A method stands without its
+    class on the page of this class, `within`."""
+    head = found[0] if (found := ARGUMENT.match(line)) else ""
+    parts = NAMES.split(line[len(head) :])
+    return head + "".join(link_to(part, within) if place % 2 else escaped(part) for place, part in enumerate(parts))
 
 
 def link_to(part, within):

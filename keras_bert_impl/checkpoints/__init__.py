@@ -34,7 +34,7 @@ def open_checkpoint(path):
         path (str or pathlib.Path): a directory of any format (Hugging Face, sentence-transformers, KerasHub, Google's
             TensorFlow 1); "hf://owner/name"; a published name; or a Checkpoint, which is returned as it is.
 
-    Returns: a Checkpoint, which every `from_pretrained` accepts as its path. Its weights are those of the files that
+    Returns: a `Checkpoint`, which every `from_pretrained` accepts as its path. Its weights are those of the files that
         were opened, whatever is saved there later; reading its tokenizer raises ValueError after such a save.
     Raises: ValueError if the checkpoint is damaged or cannot be reached.
 

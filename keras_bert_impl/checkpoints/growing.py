@@ -25,7 +25,7 @@ def grow(checkpoint, max_length=None, new_words=()):
         new_words: words to append to the vocabulary, each a single token; each starts as the mean of all trained
             words, in the embedding and in the output bias.
 
-    Returns: a Checkpoint; the file itself is not changed.
+    Returns: a `Checkpoint`; the file itself is not changed.
     Raises: ValueError for words that the tokenizer can never produce, or for words without a WordPieceTokenizer.
     """
     old = checkpoint.config

@@ -107,7 +107,7 @@ class BertConfig(EncoderConfig):
         Args:
             path (str or pathlib.Path): the file.
 
-        Returns: a BertConfig.
+        Returns: a `BertConfig`.
         Raises: ValueError for a file that is no configuration of a BERT.
         """
         return cls.from_keys(path, read_json(path), GOOGLE_ACTIVATIONS)

@@ -76,7 +76,7 @@ def of_length_one(vectors):
 
 
 def matches(scores, texts, top_k):
-    """The `top_k` texts of the largest of their scores, (texts,), or all, as a list of Match."""
+    """The `top_k` texts of the largest of their scores, (texts,), or all, as a list of `Match`."""
     return [Match(int(place), texts[place], float(scores[place])) for place in best(scores[None], top_k)[0]]
 
 

@@ -162,8 +162,8 @@ class MaskedLM(TaskModel):
                 guesses each mask alone. Default: False.
             batch_size (int, optional): number of texts in a batch; not used with together. Default: 32.
 
-        Returns: for a text a list with an entry for each mask, which is a list of top_k FilledMask (`token`, `id`,
-            `probability`), the most likely first. With together, a list of top_k FilledText (`text`, `tokens`,
+        Returns: for a text a list with an entry for each mask, which is a list of top_k `FilledMask` (`token`, `id`,
+            `probability`), the most likely first. With together, a list of top_k `FilledText` (`text`, `tokens`,
             `probability`). For several texts, a list of such lists.
         Raises: ValueError if a text has no mask, or more tokens than `sequence_length`.
 

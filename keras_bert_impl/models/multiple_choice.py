@@ -71,7 +71,7 @@ class MultipleChoice(TaskModel):
             endings (list): its choices; for several texts, a list of equally long lists.
             batch_size (int, optional): number of texts in a batch. Default: 32.
 
-        Returns: a Choice (`number`, `probabilities`); a list of them for several texts.
+        Returns: a `Choice` (`number`, `probabilities`); a list of them for several texts.
         """
         is_one = isinstance(text, str)
         pair = ([text], [endings]) if is_one else in_memory((text, endings))

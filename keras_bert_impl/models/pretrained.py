@@ -36,7 +36,8 @@ def shows_arguments_of_constructor(cls):
         [*shown.values(), *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in others)]
     )
     names = [one.name for one in others]
-    from_pretrained.__doc__ = with_entries(inherited.__doc__ or "", cls.__doc__ or "", names)
+    docstring = with_entries(inherited.__doc__ or "", cls.__doc__ or "", names)
+    from_pretrained.__doc__ = re.sub(r"kbi\.\w+(?=\.from_pretrained)", f"kbi.{cls.__name__}", docstring)
     cls.from_pretrained = classmethod(from_pretrained)
 
 

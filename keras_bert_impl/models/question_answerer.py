@@ -95,7 +95,7 @@ class QuestionAnswerer(TaskModel):
                 Default: 20.
             batch_size (int, optional): number of windows in a batch. Default: 32.
 
-        Returns: a list of at most top_k Answer (`text`, `score`, `probability`, `start`, `end`, `null_score`) for one
+        Returns: a list of at most top_k `Answer` (`text`, `score`, `probability`, `start`, `end`, `null_score`) for one
             question and context, best first; a list of such lists for several. The text is "" if `null_threshold`
             leaves the question unanswered.
         """

@@ -70,7 +70,7 @@ class ReplacedTokenDetector(TaskModel):
             texts (str or list): a text, or several, which are truncated to `sequence_length`.
             batch_size (int, optional): number of texts in a batch. Default: 32.
 
-        Returns: a list of TokenDoubt (`token`, `start`, `end`, `probability`) for one text, without special tokens; a
+        Returns: a list of `TokenDoubt` (`token`, `start`, `end`, `probability`) for one text, without special tokens; a
             list of such lists for several.
         """
         tokenizer, is_one = self.tokenizer, isinstance(texts, str)

@@ -105,7 +105,7 @@ class Reranker(TextRegressor):
             top_k (int, optional): number of texts to return. Default: None, all.
             batch_size (int, optional): number of texts in a batch. Default: 32.
 
-        Returns: a list of Match (`number`, `text`, `score`), the most relevant first; ties keep their order. For
+        Returns: a list of `Match` (`number`, `text`, `score`), the most relevant first; ties keep their order. For
             several queries, a list of such lists.
         Raises: ValueError if `texts` is a single text.
         """

@@ -100,7 +100,7 @@ class TextClassifier(ClassesModel):
             threshold (float, optional): only classes with a probability above it are returned. Default: None, no
                 threshold; with multi_label and top_k "auto", 0.5.
 
-        Returns: a list of Label (`label`, `probability`) for one text, the most probable first; a list of such lists
+        Returns: a list of `Label` (`label`, `probability`) for one text, the most probable first; a list of such lists
             for several texts. The probabilities of a text add up to 1, except with multi_label.
 
         Example:

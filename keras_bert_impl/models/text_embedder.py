@@ -297,8 +297,8 @@ class TextEmbedder(TaskModel):
             top_k (int, optional): number of texts to return, fewer if the corpus has fewer. Default: 10.
             batch_size (int, optional): number of texts in a batch. Default: 32.
 
-        Returns: a list of Match (`number`, `text`, `score`) for one query, the most similar first; a list of such lists
-            for several.
+        Returns: a list of `Match` (`number`, `text`, `score`) for one query, the most similar first; a list of such
+            lists for several.
         Raises: ValueError if the corpus is a single text or vector.
         """
         if is_one(corpus):

@@ -43,7 +43,7 @@ class WordLabelsModel(ClassesModel):
                 BERT is trained; "average" the highest mean probability; "max" the most certain token. Default: "first".
             batch_size (int, optional): number of windows in a batch. Default: 32.
 
-        Returns: a list of Entity (`text`, `label`, `score`, `start`, `end`) for one text, in order; a list of such
+        Returns: a list of `Entity` (`text`, `label`, `score`, `start`, `end`) for one text, in order; a list of such
             lists for several texts. Neighbouring words are joined as their labels say (IOB1, IOB2, IOBES, BILOU).
             Labels without prefixes join if they are equal, unless there is no label "O". For lists of words, a list of
             Label (`label`, `probability`) for each, one for each word.

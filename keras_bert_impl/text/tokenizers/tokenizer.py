@@ -192,7 +192,7 @@ class Tokenizer:
         return _joined([*sequence, *self._controls(after, 0 if pair is None else second_segment)])
 
     def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
-        """Encodes each text as `encode` does, and returns a list of Encoding."""
+        """Encodes each text as `encode` does, and returns a list of `Encoding`."""
         return [self.encode(text, add_special_tokens=add_special_tokens) for text in texts]
 
     def encode_with_masks(self, text: str) -> Encoding:

@@ -145,7 +145,7 @@ class WordPieceTokenizer(Tokenizer):
             texts (list of str): the texts.
             add_special_tokens (bool, optional): whether to add [CLS] and [SEP]. Default: True.
 
-        Returns: a list of Encoding.
+        Returns: a list of `Encoding`.
         """
         return self._encoded(texts, Pipeline.encode_batch, add_special_tokens)
 

@@ -109,7 +109,7 @@ class RankingAccuracy(keras.metrics.Mean):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TripletAccuracy(keras.metrics.Mean):
-    """Metric for triplets: how often an anchor is nearer to its positive than to its negative, by Euclidean distance."""
+    """Metric for triplets: how often an anchor is nearer to its positive than to its negative (Euclidean)."""
 
     columns = (3, 3)
 

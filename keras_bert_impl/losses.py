@@ -119,7 +119,7 @@ def divergence(logits, other_logits):
 
 
 class WeightedLoss(keras.losses.Loss):
-    """Base class of losses that are a mean over the batch by `weights`; an epoch's loss is the mean by all its weights."""
+    """Base class of losses that are a weighted mean over the batch, and over the epoch, by `weights`."""
 
     def __init__(self, name):
         super().__init__(name=name, reduction="sum", dtype="float32")

@@ -88,17 +88,20 @@ class WarmupStableDecay(WarmupLinearDecay):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MovableDecay(WarmupLinearDecay):
-    """`WarmupLinearDecay` whose end can be moved while training, for a run that ends at a certain time.
+    """A `WarmupLinearDecay` whose end can be moved during training, for a training that ends at a certain time.
 
-    Training continues along the same curve, but each step advances on it by more than one step if the end has moved
-    nearer, and by less if it has moved further away. So the rate never jumps, and always ends at 0. The idea of a
-    schedule over the available time, instead of over steps, is from Geiping and Goldstein 2022.
+    Training continues on the same curve, faster if the end has moved nearer and slower if it has moved away. So the
+    rate never jumps, and always ends at 0. A schedule over the available time, instead of over steps, is from Geiping
+    and Goldstein 2022.
 
-    Args: as for WarmupLinearDecay; total_steps is the initial plan.
+    Args:
+        peak (float): highest learning rate.
+        warmup_steps (int): number of steps until the peak.
+        total_steps (int): the planned end.
 
     Attributes:
-        pace: variable (3,) that is saved with the optimizer's variables: a step, its place on the curve, and how far
-            each later step advances on the curve.
+        pace: variable (3,), saved with the optimizer's: a step, its position on the curve, and how far each later step
+            advances on the curve.
     """
 
     def __init__(self, peak, warmup_steps, total_steps):
@@ -113,6 +116,10 @@ class MovableDecay(WarmupLinearDecay):
         """Moves the end: from `step` on, the rate falls so that it is 0 at `total_steps`.
 
         Call it only between two calls of the compiled training step.
+
+        Args:
+            step (int): the present step.
+            total_steps (int): the new end.
         """
         first, place, pace = ops.convert_to_numpy(self.pace).astype("float64")
         place += (step - first) * pace

@@ -64,7 +64,7 @@ def mine_hard_negatives(
 ):
     """Finds hard negatives for training an embedder: texts similar to an anchor that are not its positive.
 
-        columns = kbi.retrieval.mine_hard_negatives(embedder, questions, answers, num_negatives=2)
+        columns = mine_hard_negatives(embedder, questions, answers, num_negatives=2)
         embedder.fit(columns)  # (anchors, positives, first negatives, second negatives)
 
     Args:
@@ -82,10 +82,11 @@ def mine_hard_negatives(
         negatives are left out, and a warning says how many.
 
     Example:
+        >>> from keras_bert_impl.retrieval import mine_hard_negatives
         >>> model = kbi.TextEmbedder.from_pretrained("small_english")
         >>> questions = ["When do you open?", "How can I pay?"]
         >>> answers = ["We open at nine.", "You can pay by card."]
-        >>> columns = kbi.retrieval.mine_hard_negatives(model, questions, answers)
+        >>> columns = mine_hard_negatives(model, questions, answers)
         >>> len(columns)
         3
     """

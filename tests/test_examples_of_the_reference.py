@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import re
 import sys
 
 import keras
@@ -54,6 +55,7 @@ EXAMPLES = examples()
 @pytest.mark.filterwarnings("ignore:.*newly initialised:UserWarning")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_runs_and_gives_what_it_shows(name):
+    assert set(re.findall(r"\bkbi\.(\w+)", EXAMPLES[name])) <= set(kbi.__all__)  # without another import
     keras.utils.set_random_seed(0)
     names = {"kbi": kbi, "keras": keras, "np": np}
     test = doctest.DocTestParser().get_doctest(EXAMPLES[name], names, name, None, None)

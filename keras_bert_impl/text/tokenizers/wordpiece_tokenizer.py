@@ -279,10 +279,10 @@ class WordPieceTokenizer(Tokenizer):
 
 
 class MPNetTokenizer(WordPieceTokenizer):
-    """The tokenizer of MPNet (Song et al. 2020): BERT's, with the control tokens and rows of RoBERTa.
+    """The tokenizer of MPNet (Song et al. 2020): BERT's subwords, with RoBERTa's control tokens and inputs.
 
-    `encode_with_masks` takes "<mask>", and "[MASK]", which means the same. Arguments and errors are those of
-    WordPieceTokenizer, with the control tokens <pad> [UNK] <s> </s> <mask>.
+    Arguments and errors are those of WordPieceTokenizer, with the control tokens <pad> [UNK] <s> </s> <mask>.
+    `encode_with_masks` recognizes "<mask>", and "[MASK]", which means the same.
     """
 
     kind = "mpnet_wordpiece"

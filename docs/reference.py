@@ -160,7 +160,8 @@ NOT_SHOWN = {
     *("sentences", "sizes", "takes", "to_evaluate", "to_train", "unlabelled", "masked"),
     # of callbacks, losses, optimizers and batches
     *("begin_call", "finish", "get_state", "is_at_end_of_epoch", "measure", "open", "restore_history", "save"),
-    *("saved_state", "set_state", "weights", "let_follow", "from_step", "inputs_and_labels", "own_streams", "stream"),
+    *("saved_state", "seconds_per_step", "set_state", "weights", "let_follow", "from_step", "inputs_and_labels"),
+    *("mask", "own_streams", "stream"),
 }
 
 
@@ -358,7 +359,10 @@ def without_folder_links(app, page, source):
 
 
 def signature_of_class(app, what, name, found, options, signature, returned):
-    """What a class takes is what its constructor takes; Keras' classes have a `__new__` that takes anything."""
+    """What a class takes is what its constructor takes; Keras' classes have a `__new__` that takes anything. A named
+    tuple has fields, whose defaults may be functions."""
+    if what == "class" and issubclass(found, tuple):
+        return f"({', '.join(found._fields)})", None
     if what != "class" or found.__init__ is object.__init__:
         return None
     arguments = list(inspect.signature(found.__init__).parameters.values())[1:]

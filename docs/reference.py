@@ -157,7 +157,7 @@ NOT_SHOWN = {
     *("cut", "dialect", "filled_text", "ids_of_words", "in_running_text", "is_cut_again", "is_in", "moved", "pieces"),
     *("pieces_of_model", "row_processor", "scores_in_texts", "settings", "steps", "stripped", "template"),
     *("write_vocabulary_files", "arranged", "makes_labels", "named", "names_of_columns", "packed", "report_cut"),
-    *("sentences", "sizes", "takes", "to_evaluate", "to_train", "unlabelled", "masked"),
+    *("sentences", "sizes", "table_of_figures", "takes", "to_evaluate", "to_train", "unlabelled", "masked"),
     # of callbacks, losses, optimizers and batches
     *("begin_call", "finish", "get_state", "is_at_end_of_epoch", "measure", "open", "restore_history", "save"),
     *("saved_state", "seconds_per_step", "set_state", "weights", "let_follow", "from_step", "inputs_and_labels"),
@@ -306,7 +306,8 @@ def members_of(found):
     """(directive, name) for each member that the page of a class shows, in the order of use."""
     if not inspect.isclass(found) or issubclass(found, tuple):
         return []
-    names = [name for name in dir(found) if name[0] != "_" and name not in NOT_SHOWN and is_own(getattr(found, name))]
+    not_shown = NOT_SHOWN if hasattr(found, "fit") else NOT_SHOWN | {"rows", "scores"}
+    names = [name for name in dir(found) if name[0] != "_" and name not in not_shown and is_own(getattr(found, name))]
     order = {name: place for place, name in enumerate(BY_USE)}
     names = sorted(names, key=lambda name: (order.get(name, len(order)), name))
     kinds = {True: "autoproperty", False: "automethod"}

@@ -142,8 +142,8 @@ class AnglELoss(CoSENTLoss):
 class ContrastiveLoss(WeightedLoss):
     """Loss for similar and dissimilar pairs (Hadsell et al. 2006, equation 4).
 
-    For similar pairs it is half the squared cosine distance, for others half the square of what the distance lacks from
-    the margin; the mean over the batch.
+    It is half the squared cosine distance for similar pairs, and half the square of max(0, margin - distance) for
+    others; the mean over the batch.
 
     Args:
         margin (float, optional): distance that dissimilar pairs should have. Default: 0.5, as in sentence-transformers.

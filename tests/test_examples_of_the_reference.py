@@ -69,3 +69,27 @@ def test_every_name_of_the_main_pages_has_an_example():
     main += [f"keras_bert_impl.{name}" for name in ("BertEncoder", "BertConfig", "WordPieceTokenizer", "push_to_hub")]
     shown = {name.removeprefix("keras_bert_impl.") for name in main if name.rpartition(".")[2] not in WITHOUT}
     assert shown - EXAMPLES.keys() == set()
+
+
+def test_headings_of_the_reference_name_what_their_pages_list():
+    for page, groups in reference.GROUPS.items():
+        listed = {entry.rpartition(".")[2] for entry in reference.entries(page)}
+        assert {name for names in groups.values() for name in names} <= listed
+
+
+def test_names_in_docstrings_become_links_and_tables_become_tables():
+    lines = ["Use `fit`, `callbacks.ExactResume` or MaskedLM; not `texts`.", "", "| a | b |", "| --- | --- |"]
+    lines += ["| 1 | 2 |", "|   | 3 |", "", "Example:", "    >>> 1"]
+    reference.as_restructured_text(None, "class", "keras_bert_impl.TextClassifier", None, None, lines)
+    assert lines[0] == (
+        "Use :py:obj:`fit <keras_bert_impl.TextClassifier.fit>`, :py:obj:`callbacks.ExactResume "
+        "<keras_bert_impl.callbacks.ExactResume>` or :py:obj:`MaskedLM <keras_bert_impl.MaskedLM>`; not `texts`."
+    )
+    assert lines[2:9] == [".. list-table::", "   :header-rows: 1", "", "   * - a", "     - b", "   * - 1", "     - 2 3"]
+    assert lines[-6:] == [".. rubric:: Example", "", ".. code-block:: pycon", "", "    >>> 1", ""]
+
+
+def test_from_pretrained_documents_the_arguments_of_the_constructor():
+    documented = kbi.TextEmbedder.from_pretrained.__doc__
+    assert "\n    pooling (str or list of str, optional): " in documented and "arguments:" not in documented
+    assert "kbi.TextEmbedder.from_pretrained(" in documented

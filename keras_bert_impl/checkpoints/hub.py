@@ -159,8 +159,9 @@ def published_table():
 
 
 def write_card(directory, facts=None, place=model_card.HERE):
-    """Writes the model card of a checkpoint, README.md, from the checkpoint and from facts. Of several processes, one
-    writes.
+    """Writes the model card of a checkpoint, README.md, from the checkpoint and from facts.
+
+    With several processes, one writes.
 
     Args:
         directory (str or pathlib.Path): a checkpoint in Hugging Face's format.

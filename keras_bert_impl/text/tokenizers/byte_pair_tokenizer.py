@@ -120,7 +120,7 @@ class BytePairTokenizer(Tokenizer):
         return [not token.startswith(self.dialect.space) and token not in whole for token in self.vocabulary]
 
     def piece_text(self, index: int) -> str:
-        """The characters of a token, with the space before a word; of a control token its name."""
+        """Returns a token as text, with the space before a word; the name of a control token."""
         return self.decode([index], skip_special_tokens=False)
 
     @classmethod

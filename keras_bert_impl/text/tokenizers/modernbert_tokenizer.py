@@ -185,7 +185,7 @@ class MmBertTokenizer(ModernBertTokenizer):
         return self._text_of_pieces(ids, skip_special_tokens).removeprefix(" ")
 
     def piece_text(self, index: int) -> str:
-        """The characters of a token, with the space before a word; of a control token its name."""
+        """Returns a token as text, with the space before a word; the name of a control token."""
         return self._text_of_pieces([index], skip_special_tokens=False)
 
     @classmethod

@@ -85,7 +85,7 @@ class SentencePieceTokenizer(Tokenizer):
         return [self.processor.id_to_piece(index) for index in range(self.processor.get_piece_size())]
 
     def scores(self) -> list[float]:
-        """The logarithm of the probability of each token of the vocabulary, 0 for control tokens."""
+        """The log probability of each token of the vocabulary, 0 for control tokens."""
         found = [0.0] * len(self.vocabulary)
         pieces = range(self.processor.get_piece_size())
         for index, place in zip(pieces, self._our_ids(pieces), strict=True):
@@ -143,7 +143,7 @@ class SentencePieceTokenizer(Tokenizer):
         return cls(**{**config, "model": base64.b64decode(config["model"])})
 
     def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text without control tokens."""
+        """Returns the IDs of each text without control tokens."""
         prepared = [self._prepared(text)[0] for text in texts]
         return [self._our_ids(ids) for ids in self.processor.encode(prepared, out_type=int)]
 
@@ -175,18 +175,18 @@ class SentencePieceTokenizer(Tokenizer):
         return "" if index in self.further_bytes else "?" if index in self.bytes_of else piece
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        """The text of ids; what the model normalizes stays lost, and bytes that are no UTF-8 become U+FFFD."""
+        """Returns the text of IDs. Normalized characters stay normalized; bytes that are no UTF-8 become U+FFFD."""
         return self._text_of_pieces(ids, skip_special_tokens).removeprefix(" ")
 
     @property
     def is_continuation(self) -> list[bool]:
-        """Whether each token of the vocabulary goes on with the word before it; punctuation does, too."""
+        """For each token of the vocabulary, whether it continues the word before it, as punctuation does."""
         first = (SPACE, *self.names, *self.further_controls)
         goes_on = [not token.startswith(first) for token in self.vocabulary]
         return [one or index in self.further_bytes for index, one in enumerate(goes_on)]
 
     def piece_text(self, index: int) -> str:
-        """The characters of a token, with the space before a word; of a control token its name."""
+        """Returns a token as text, with the space before a word; the name of a control token."""
         return self.id_to_token(index).replace(SPACE, " ")
 
     @classmethod
@@ -198,13 +198,13 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> "SentencePieceTokenizer":
-        """The tokenizer of a checkpoint directory of Hugging Face.
+        """Opens the tokenizer of a checkpoint directory of Hugging Face.
 
         Args:
-            directory: holds the model file or a tokenizer.json, and often tokenizer_config.json.
+            directory (str or pathlib.Path): holds the model file or a tokenizer.json, and often tokenizer_config.json.
 
         Raises: FileNotFoundError; ValueError and ImportError as in the constructor; ValueError if tokenizer.json has
-            steps that give other ids than the family's tokenizer, a file has other control tokens or added tokens, or
+            steps that give other IDs than the family's tokenizer, a file has other control tokens or added tokens, or
             the files contradict each other.
         """
         directory = Path(directory)

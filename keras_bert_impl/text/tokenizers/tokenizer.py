@@ -31,36 +31,38 @@ class Encoding(NamedTuple):
 
 
 class Tokenizer:
-    """The base class of the tokenizers: texts to ids and character offsets, without TensorFlow.
+    """Base class of the tokenizers: turns texts into token IDs and character offsets, without TensorFlow.
 
-    Control tokens in the text of a user are ordinary text; only `encode_with_masks` recognizes the mask token.
+    Call a tokenizer to get a model's inputs: `tokenizer(texts, pairs=None, sequence_length=512)` returns a dict of
+    `token_ids`, `segment_ids` and `padding_mask`, int32 (batch, length). Control tokens in a text are ordinary text;
+    only `encode_with_masks` recognizes the mask token.
 
     Attributes:
-        kind: the name of the algorithm, as `keras-bert prepare-data --tokenizer` takes it.
-        files: the names of the files that `save_pretrained` writes.
-        published_class: the name of the tokenizer in transformers, for tokenizer_config.json.
-        similar_classes: further classes of transformers that have its algorithm.
-        template: how texts stand in a row.
-        mask_texts: what stands for a masked word in a text; the first is the name of the mask token itself.
-        vocabulary: the tokens in the order of their ids.
+        kind: name of the algorithm, as in `keras-bert prepare-data --tokenizer`.
+        files: names of the files that `save_pretrained` writes.
+        published_class: name of the tokenizer in transformers, for tokenizer_config.json.
+        similar_classes: further classes of transformers with the same algorithm.
+        template: arrangement of control tokens and texts in an input.
+        mask_texts: texts that stand for a masked word; the first is the name of the mask token itself.
+        vocabulary: the tokens in the order of their IDs.
         lowercase: whether text is lower-cased.
-        added_tokens: tokens that are whole wherever they are in a text; None if the algorithm knows none.
-        listed_tokens: further tokens that files of the family list, of which nothing follows for the ids of texts.
-        stripped: the white space before a mask that belongs to the mask token.
-        pad_id, unk_id, cls_id, sep_id, mask_id: the ids of the control tokens, by their meaning.
+        added_tokens: tokens that are never split; None if the algorithm has none.
+        listed_tokens: further tokens that files of the family list, without an effect on the IDs of texts.
+        stripped: white space before a mask that belongs to the mask token.
+        pad_id, unk_id, cls_id, sep_id, mask_id: IDs of the control tokens, by their meaning.
 
     A subclass also has these methods:
-        _cut(text): the ids, tokens and offsets of the pieces of a text.
-        ids_batch(texts): the ids of each text without control tokens.
-        decode(ids, skip_special_tokens=True): the text of ids.
-        is_continuation: for each token of the vocabulary whether it goes on with the word before it; for masking.
-        pipeline(masks=False): the tokenizer of the `tokenizers` library that gives these ids, in steps that a file can
+        _cut(text): the IDs, tokens and offsets of a text.
+        ids_batch(texts): the IDs of each text without control tokens.
+        decode(ids, skip_special_tokens=True): the text of IDs.
+        is_continuation: for each token of the vocabulary whether it continues the word before it; for masking.
+        pipeline(masks=False): the tokenizer of the `tokenizers` library that gives these IDs, in steps that a file can
             hold; with `masks`, the name of the mask token in a text is that token.
         piece_text(index): how a token reads, for people.
         get_config(): the arguments of `from_config` as values that JSON can hold.
         is_in(files): whether the `VocabularyFiles` of a checkpoint directory are those of such a tokenizer.
         from_pretrained(directory).
-        write_vocabulary_files(directory): writes all of `files` but tokenizer_config.json, whose content it returns.
+        write_vocabulary_files(directory): writes all of `files` except tokenizer_config.json, whose content it returns.
     """
 
     kind: ClassVar[str]
@@ -128,7 +130,7 @@ class Tokenizer:
 
     @property
     def control_ids(self) -> tuple[int, int, int]:
-        """The ids that stand in rows beside those of texts, and are never masked."""
+        """The IDs of control tokens in inputs, which are never masked: [CLS], [SEP], [PAD]."""
         return self.cls_id, self.sep_id, self.pad_id
 
     @property
@@ -151,7 +153,7 @@ class Tokenizer:
 
     @property
     def special_ids(self) -> set[int]:
-        """The ids of all tokens that are no text."""
+        """The IDs of all tokens that are no text."""
         return {*self.control_ids, self.unk_id, self.mask_id}
 
     def __call__(
@@ -217,8 +219,16 @@ class Tokenizer:
         return _joined([*found, *self._controls(self.template.after)])
 
     def word_numbers(self, text: str, encoding: Encoding) -> np.ndarray:
-        """The number of the word that each piece of an encoding without control tokens is in, ascending from 0. Words
-        end at white space and before and after each punctuation mark."""
+        """Returns the number of the word that each token belongs to, ascending from 0.
+
+        Words end at white space, and before and after each punctuation mark.
+
+        Args:
+            text (str): the text.
+            encoding (Encoding): its encoding without control tokens.
+
+        Returns: an int array (tokens,).
+        """
         return word_numbers(text, encoding.offsets)
 
     def in_running_text(self, sentences: Sequence[str]) -> Sequence[str]:

@@ -186,20 +186,26 @@ class WordPieceTokenizer(Tokenizer):
         return found.ids, found.tokens, found.offsets
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        """Joins pieces to text without spaces before punctuation, as Hugging Face does; case and accents stay lost."""
+        """Returns the text of IDs, without spaces before punctuation, as Hugging Face does. Removed case and accents
+        stay removed.
+
+        Args:
+            ids (list of int): the IDs.
+            skip_special_tokens (bool, optional): whether to leave out control tokens. Default: True.
+        """
         return decoders.WordPiece(prefix="##", cleanup=True).decode(self._tokens(ids, skip_special_tokens))
 
     def word_numbers(self, text: str, encoding: Encoding) -> np.ndarray:
-        """The number of the word that each piece is in; see `Tokenizer`."""
+        """Returns the number of the word that each token belongs to; see `Tokenizer.word_numbers`."""
         return np.array(encoding.word_ids, int)
 
     @property
     def is_continuation(self) -> list[bool]:
-        """Whether each token of the vocabulary goes on with the word before it."""
+        """For each token of the vocabulary, whether it continues the word before it."""
         return [token.startswith("##") and token not in self.added_tokens for token in self.vocabulary]
 
     def piece_text(self, index: int) -> str:
-        """The vocabulary entry of an id, which reads well as it is."""
+        """Returns a token as text, which is the entry of the vocabulary."""
         return self.id_to_token(index)
 
     def filled_text(self, text: str, tokens: Sequence[str]) -> str:
@@ -215,19 +221,18 @@ class WordPieceTokenizer(Tokenizer):
 
     @classmethod
     def from_pretrained(cls, directory: str | Path, lowercase: bool | None = None) -> "WordPieceTokenizer":
-        """The tokenizer of a checkpoint directory, Hugging Face's or Google's.
+        """Opens the tokenizer of a checkpoint directory, Hugging Face's or Google's.
 
         Args:
-            directory: holds vocab.txt, or the tokenizer.json that Hugging Face transformers 5 writes instead. One from
-                Hugging Face also holds tokenizer_config.json.
-            lowercase: None takes the setting of the normalizer in tokenizer.json, or else do_lower_case of
-                tokenizer_config.json, and if neither is given, as in Google's directories, what the vocabulary shows:
-                False if it holds words with upper-case letters.
+            directory (str or pathlib.Path): holds vocab.txt, or the tokenizer.json that transformers 5 writes instead.
+                One from Hugging Face also holds tokenizer_config.json.
+            lowercase (bool, optional): whether text is lower-cased. Default: the setting in tokenizer.json, or else
+                do_lower_case in tokenizer_config.json; if neither is given, as in Google's directories, False if the
+                vocabulary holds words with upper-case letters.
 
         Raises: FileNotFoundError; ValueError as in the constructor, if vocab.txt, tokenizer.json and
-            tokenizer_config.json disagree, or if the checkpoint keeps accents while lower-casing or strips them without
-            it, does not split CJK characters, or has other steps or control tokens that Google's algorithm does not
-            have.
+            tokenizer_config.json disagree, or if the checkpoint keeps accents while lower-casing or removes them
+            without it, does not split CJK characters, or has other steps or control tokens than Google's algorithm.
         """
         directory = Path(directory)
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"

@@ -1,11 +1,11 @@
-"""Pictures of runs, models, outputs and texts, as matplotlib figures.
+"""Plots of trainings, models, outputs and texts, as matplotlib figures.
 
     figure = kbi.plots.confusion(labels, predicted)
     figure.savefig("confusion.png")
 
-Each function returns a `matplotlib.figure.Figure` and shows nothing: a notebook shows the last value of a cell. The
-colours are Okabe and Ito's, which people see apart who do not see all colours, and no picture needs colour alone. A
-title says what was found.
+Each function returns a `matplotlib.figure.Figure` and shows nothing; a notebook shows the last value of a cell. The
+colours are Okabe and Ito's, which colour-blind people can tell apart, and no plot needs colour alone. A title states
+the result.
 """
 
 import json

@@ -16,59 +16,50 @@ import keras_bert_impl as kbi
 sys.path.append(str(ROOT / "docs"))
 import reference
 
-# Names of the main pages that need no example, or whose docstring shows one that does not run here.
+# Names of the main pages without an example: answers, which their models show; exports, which take a minute; and parts
+# of other plots.
 WITHOUT = {
-    *(
-        "Label",
-        "Entity",
-        "Answer",
-        "Choice",
-        "Match",
-        "FilledMask",
-        "FilledText",
-        "TokenDoubt",
-    ),  # those of their models
-    *("export_saved_model", "export_onnx", "export_openvino", "export_litert", "open_export"),  # take a minute
-    "push_to_hub",
-    *("panels", "history_of", "confusion_of_counts", "attention_of", "contributions_of"),  # parts of other plots
+    *("Label", "Entity", "Answer", "Choice", "Match", "FilledMask", "FilledText", "TokenDoubt"),
+    *("export_saved_model", "export_onnx", "export_openvino", "export_litert", "open_export"),
+    *("panels", "history_of", "confusion_of_counts", "attention_of", "contributions_of"),
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-def examples():
-    """{name of a public object: its docstring with an example}; one that several classes inherit is there once."""
+def examples(page):
+    """{name: docstring} of the public objects of a page that have an example; one that several inherit, once."""
     found = {}
-    for entry, members in reference.members_by_entry().items():
+    for entry in reference.entries(page):
         value = reference.object_of(entry)
-        of_members = {f"{entry}.{name}": getattr(value, name) for _, name in members}
+        of_members = {f"{entry}.{name}": getattr(value, name) for _, name in reference.members_of(value)}
         for name, one in {entry: value, **of_members}.items():
             text = inspect.getdoc(one) or ""
             if ">>>" in text:
-                found.setdefault(text[text.index(">>>") :], (name.removeprefix("keras_bert_impl."), text))
+                example = re.sub(r"kbi\.\w+(?=\.from_pretrained)", "", text[text.index(">>>") :])
+                found.setdefault(example, (name.removeprefix("keras_bert_impl."), text))
     return dict(found.values())
-
-
-EXAMPLES = examples()
 
 
 @three_in_full
 @pytest.mark.filterwarnings("ignore:.*newly initialised:UserWarning")
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_runs_and_gives_what_it_shows(name):
-    assert set(re.findall(r"\bkbi\.(\w+)", EXAMPLES[name])) <= set(kbi.__all__)  # without another import
-    keras.utils.set_random_seed(0)
-    names = {"kbi": kbi, "keras": keras, "np": np}
-    test = doctest.DocTestParser().get_doctest(EXAMPLES[name], names, name, None, None)
+@pytest.mark.parametrize("page", reference.MODULES)
+def test_the_examples_of_a_page_run_and_give_what_they_show(page):
     said = []
-    failed, _ = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.append)
-    assert not failed, "".join(said)
+    for name, text in examples(page).items():
+        assert set(re.findall(r"\bkbi\.(\w+)", text)) <= set(kbi.__all__), name  # without another import
+        keras.utils.set_random_seed(0)
+        names = {"kbi": kbi, "keras": keras, "np": np}
+        test = doctest.DocTestParser().get_doctest(text, names, name, None, None)
+        doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.append)
+    assert not said, "".join(said)
 
 
 def test_every_name_of_the_main_pages_has_an_example():
-    main = [entry for page in ("models", "export", "plots") for entry in reference.entries(page)]
-    main += [f"keras_bert_impl.{name}" for name in ("BertEncoder", "BertConfig", "WordPieceTokenizer", "push_to_hub")]
-    shown = {name.removeprefix("keras_bert_impl.") for name in main if name.rpartition(".")[2] not in WITHOUT}
-    assert shown - EXAMPLES.keys() == set()
+    for page in ("models", "export", "plots"):
+        names = {name.removeprefix("keras_bert_impl.") for name in reference.entries(page)}
+        assert {name for name in names if name.rpartition(".")[2] not in WITHOUT} <= examples(page).keys()
+    assert {"BertEncoder", "BertConfig", "encoder_from_pretrained"} <= examples("encoders").keys()
+    assert "WordPieceTokenizer" in examples("text") and "checkpoints.open_checkpoint" in examples("checkpoints")
 
 
 def test_headings_of_the_reference_name_what_their_pages_list():

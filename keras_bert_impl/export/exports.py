@@ -49,8 +49,9 @@ def export_saved_model(model, directory, tokenizer=None, sequence_length=None, o
     padding.
 
     Texts above sequence_length are read as the model's `long_texts` says; without it, and in pairs, they are truncated.
-    A TokenClassifier and a QuestionAnswerer read texts of any length. On JAX or torch, a separate process that runs
-    TensorFlow writes the SavedModel. The other files of the directory are those of `export_files.write`.
+    A TokenClassifier and a QuestionAnswerer read texts of any length. A text without [MASK] has no guesses. On JAX or
+    torch, a separate process that runs TensorFlow writes the SavedModel. The other files of the directory are those of
+    `export_files.write`.
 
         kbi.export.export_saved_model(model, "exported")
 

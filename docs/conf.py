@@ -41,14 +41,15 @@ nb_merge_streams = True
 nitpick_ignore_regex = [("py:class", r"(?!keras_bert_).*")]  # Keras' own, and words that napoleon takes for types
 
 default_role = "code"
+smartquotes = False  # strings in docstrings are to be copied
 toc_object_entries_show_parents = "hide"
 add_module_names = False
 templates_path = [str(HERE / "_templates")]
 autosummary_generate = True
 autosummary_ignore_module_all = False
+autosummary_context = {"shown_members": reference.members_by_entry()}
 autodoc_inherit_docstrings = False  # what Keras says about a method that we override is not what ours does
 autodoc_typehints = "none"
-autodoc_default_options = {"members": True, "inherited-members": True}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_custom_sections = [("Fields", "params_style"), ("Attributes", "params_style")]
@@ -83,6 +84,5 @@ reference.write_pages(HERE / "api")
 
 def setup(app):
     app.connect("source-read", reference.without_folder_links)
-    app.connect("autodoc-skip-member", reference.is_foreign)
     app.connect("autodoc-process-signature", reference.signature_of_class)
     app.connect("autodoc-process-docstring", reference.as_restructured_text, priority=1)  # before napoleon

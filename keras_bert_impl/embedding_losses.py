@@ -18,15 +18,36 @@ from keras_bert_impl.distribution import gathered_from_replicas, sum_over_replic
 from keras_bert_impl.losses import WeightedLoss, weighted_mean, weights_of_rows
 from keras_bert_impl.suggestions import one_of
 
+__all__ = [
+    "AnglELoss",
+    "CoSENTLoss",
+    "ContrastiveLoss",
+    "CosineSimilarityLoss",
+    "EmbedDistillLoss",
+    "MarginMSELoss",
+    "MatryoshkaLoss",
+    "MultipleNegativesRankingLoss",
+    "TripletLoss",
+]
+
 MASKED = -1e9  # a logit whose exponential is 0 in float32
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class CosineSimilarityLoss(WeightedLoss):
-    """Mean squared difference between the cosine of a pair and its similarity (Reimers & Gurevych 2019, section 3,
-    "regression objective").
+    """Loss for pairs with a similarity: mean squared difference between the cosine of the pair and its similarity.
 
-    Labels are the similarities, (batch,), from -1 to 1; vectors are (batch, 2, width).
+    It is the regression objective of Reimers & Gurevych 2019, section 3.
+
+    Input:  vectors (batch, 2, width).
+    Labels: similarities (batch,), from -1 to 1.
+
+    Example:
+        >>> model = kbi.TextEmbedder.from_pretrained("small_english")
+        >>> optimizer = kbi.optimization.BertAdamW(2e-5)
+        >>> model.compile(optimizer, kbi.embedding_losses.CosineSimilarityLoss())
+        >>> pairs = ["A cat sleeps.", "It rains."], ["A cat rests.", "Stocks fell."]
+        >>> history = model.fit(pairs, [0.9, 0.0], verbose=0)
     """
 
     columns, takes_similarities, label_range = (2, 2), True, (-1.0, 1.0)
@@ -45,15 +66,18 @@ class CosineSimilarityLoss(WeightedLoss):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class CoSENTLoss(keras.losses.Loss):
-    """log(1 + sum of exp(scale * (cosine of pair j - cosine of pair i))), over all i, j of the batch where pair i is
-    labelled as more similar than pair j (Su 2022, https://kexue.fm/archives/8847).
+    """Loss for pairs with a similarity on any scale: trains the order of the cosines (Su 2022,
+    https://kexue.fm/archives/8847).
 
-    It learns the order of the similarities, whatever their scale, which is what Spearman's correlation measures.
+    It is log(1 + sum of exp(scale * (cosine of pair j - cosine of pair i))) over all i, j of the batch where pair i is
+    more similar than pair j by its label. Spearman's correlation measures the same order. A pair of weight 2 counts
+    like two equal pairs.
 
     Args:
-        scale: the inverse of the temperature; 20 as in sentence-transformers.
+        scale (float, optional): inverse of the temperature. Default: 20.0, as in sentence-transformers.
 
-    Labels are the similarities, (batch,); vectors are (batch, 2, width). A row of weight 2 counts like two equal rows.
+    Input:  vectors (batch, 2, width).
+    Labels: similarities (batch,), on any scale.
     """
 
     columns, takes_similarities, label_range = (2, 2), True, None
@@ -89,11 +113,16 @@ class CoSENTLoss(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class AnglELoss(CoSENTLoss):
-    """CoSENTLoss of the absolute angle score instead of the cosine: the halves of a vector are the real and imaginary
-    parts of complex numbers, and the score is that of the quotient of both vectors (Li & Li 2024, "AnglE-optimized text
-    embeddings"). Where cosines are near 1 or -1 and have hardly a gradient, it has one.
+    """CoSENTLoss with an angle score instead of the cosine (Li & Li 2024, "AnglE-optimized text embeddings").
 
-    Arguments and labels are those of CoSENTLoss.
+    The halves of a vector are the real and imaginary parts of complex numbers; the score is that of the quotient of
+    both vectors, its absolute value. It has a gradient where cosines near 1 or -1 have hardly any.
+
+    Args:
+        scale (float, optional): inverse of the temperature. Default: 20.0, as in sentence-transformers.
+
+    Input:  vectors (batch, 2, width).
+    Labels: similarities (batch,), on any scale.
     """
 
     def __init__(self, scale=20.0, name="angle_loss"):
@@ -111,13 +140,16 @@ class AnglELoss(CoSENTLoss):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class ContrastiveLoss(WeightedLoss):
-    """Half of the squared cosine distance of similar pairs, and of what is missing from the margin for others, the mean
-    over the batch (Hadsell et al. 2006, equation 4).
+    """Loss for similar and dissimilar pairs (Hadsell et al. 2006, equation 4).
+
+    It is half the squared cosine distance for similar pairs, and half the square of max(0, margin - distance) for
+    others; the mean over the batch.
 
     Args:
-        margin: how far apart pairs that are not similar are to be; 0.5 as in sentence-transformers.
+        margin (float, optional): distance that dissimilar pairs should have. Default: 0.5, as in sentence-transformers.
 
-    Labels are 1 for similar pairs and 0 for others, (batch,); vectors are (batch, 2, width).
+    Input:  vectors (batch, 2, width).
+    Labels: (batch,), 1 for similar pairs, 0 for others.
     """
 
     columns, takes_similarities, label_range = (2, 2), True, (0.0, 1.0)
@@ -138,15 +170,19 @@ class ContrastiveLoss(WeightedLoss):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class EmbedDistillLoss(WeightedLoss):
-    """The distance of each vector from a teacher's, the mean over the columns and the batch.
+    """Loss for texts with a teacher's vectors: the distance of each vector from the teacher's.
+
+    It is the mean over the columns and the batch. A teacher of another width needs its vectors mapped to the student's
+    first, such as by `sklearn.decomposition.TruncatedSVD`.
 
     Args:
-        distance_metric: "cosine", 1 less the cosine; "mse", the mean squared difference, as in Reimers & Gurevych 2020,
-            "Making monolingual sentence embeddings multilingual"; "l2", the Euclidean distance.
+        distance_metric (str, optional): "cosine", 1 - the cosine; "mse", the mean squared difference, as in Reimers &
+            Gurevych 2020, "Making monolingual sentence embeddings multilingual"; or "l2", the Euclidean distance.
+            Default: "cosine".
 
-    Labels are a teacher's vectors, (batch, width), one for all texts of a row, as for a sentence with its translation,
-    or (batch, columns, width); vectors are (batch, width) or (batch, columns, width). A teacher of another width first
-    needs its vectors brought to the student's, such as by `sklearn.decomposition.TruncatedSVD`.
+    Input:  vectors (batch, width) or (batch, columns, width).
+    Labels: the teacher's vectors: (batch, width), one for all texts of an example, as for a sentence with its
+            translation; or (batch, columns, width).
     """
 
     columns, takes_similarities, takes_vectors = (1, None), True, True
@@ -178,10 +214,13 @@ class EmbedDistillLoss(WeightedLoss):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MarginMSELoss(WeightedLoss):
-    """Mean squared difference between the margin of a triplet, the product of anchor and positive less that of anchor
-    and negative, and the margin that a teacher's scores have (Hofstätter et al. 2021, section 3.2).
+    """Loss for triplets with a teacher's scores: the mean squared difference of the margins (Hofstätter et al. 2021,
+    3.2).
 
-    Labels are the teacher's margins, (batch,); vectors are (batch, 3, width): anchor, positive, negative.
+    The margin of a triplet is the dot product of anchor and positive minus that of anchor and negative.
+
+    Input:  vectors (batch, 3, width): anchor, positive, negative.
+    Labels: the teacher's margins, (batch,).
     """
 
     columns, takes_similarities, label_range = (3, 3), True, None
@@ -201,16 +240,24 @@ class MarginMSELoss(WeightedLoss):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MatryoshkaLoss(keras.losses.Loss):
-    """The sum of a loss over vectors of several widths, the first numbers of each vector made of length 1: vectors that
-    are cut to one of these widths are good ones, too (Kusupati et al. 2022, equation 1).
+    """Trains vectors that can be truncated: the sum of a loss over several widths (Kusupati et al. 2022, equation 1).
+
+    For each width, the leading dimensions of each vector are normalized to length 1.
 
     Args:
-        loss: one of the losses here.
-        dims: the widths, such as (384, 128, 64). Give the whole one, too.
-        weights: of the widths; by default each counts 1.
+        loss (keras.losses.Loss): one of the losses here, other than EmbedDistillLoss.
+        dims (list of int): the widths, such as (384, 128, 64), including the full one.
+        weights (list of float, optional): weights of the widths. Default: 1 each.
 
-    Labels, vectors and errors are those of the loss. Raises ValueError for a width that vectors do not have, and for
-    EmbedDistillLoss.
+    Input:  vectors of the loss.
+    Labels: those of the loss.
+    Raises: ValueError for a width that vectors do not have, and for EmbedDistillLoss.
+
+    Example:
+        >>> pairs = kbi.embedding_losses.MultipleNegativesRankingLoss()
+        >>> loss = kbi.embedding_losses.MatryoshkaLoss(pairs, dims=(256, 64))
+        >>> model = kbi.TextEmbedder.from_pretrained("small_english")
+        >>> model.compile(kbi.optimization.BertAdamW(2e-5), loss)
     """
 
     def __init__(self, loss, dims, weights=None, name="matryoshka_loss"):
@@ -243,20 +290,29 @@ class MatryoshkaLoss(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MultipleNegativesRankingLoss(WeightedLoss):
-    """Cross-entropy of finding an anchor's positive among the positives and negatives of the whole batch, by
-    scale * cosine (Henderson et al. 2017, section 4.4, "in-batch negatives"). A larger batch is a harder task.
+    """Loss for pairs that belong together, such as questions and answers: the other texts of a batch are the negatives.
 
-    What is known to be no negative is left out: a text equal to the anchor or to its positive, and the positives of
-    equal anchors. sentence-transformers keeps such rows out of a batch by its sampler NO_DUPLICATES.
+    It is the cross-entropy of finding an anchor's positive among all positives and negatives of the batch, by scale *
+    cosine (Henderson et al. 2017, section 4.4). Larger batches are harder. A text equal to the anchor or its positive,
+    and the positives of equal anchors, are not used as negatives; in sentence-transformers the sampler NO_DUPLICATES
+    keeps them out of a batch.
 
     Args:
-        scale: the inverse of the temperature; 20 as in sentence-transformers.
-        mini_batch_size: texts whose vectors `fit` computes at a time, so that a batch of thousands of rows needs the
-            memory of as many texts, for a third more time (`kernels.mini_batches`); None computes all at once. In
-            sentence-transformers this is CachedMultipleNegativesRankingLoss.
+        scale (float, optional): inverse of the temperature. Default: 20.0, as in sentence-transformers.
+        mini_batch_size (int, optional): number of texts whose vectors `fit` computes at a time. A batch of thousands
+            then needs the memory of a mini-batch, for a third more time (GradCache; CachedMultipleNegativesRankingLoss
+            in sentence-transformers). Default: None, all at once.
 
-    Labels are the numbers of the texts, (batch, columns), equal for equal texts; vectors are (batch, columns, width):
-    anchors, positives and, if there are more columns, negatives that are hard to tell from the positives.
+    Input:  vectors (batch, columns, width): anchors, positives and, in further columns, hard negatives.
+    Labels: numbers of the texts (batch, columns), equal for equal texts; `fit` makes them.
+
+    Example:
+        >>> model = kbi.TextEmbedder.from_pretrained("small_english")
+        >>> loss = kbi.embedding_losses.MultipleNegativesRankingLoss(mini_batch_size=2)
+        >>> model.compile(kbi.optimization.BertAdamW(2e-5), loss)
+        >>> questions = ["When do you open?", "How do I pay?", "Do you ship?"]
+        >>> answers = ["At nine.", "By card.", "To all of Europe."]
+        >>> history = model.fit((questions, answers), verbose=0)
     """
 
     columns, takes_similarities = (2, None), False
@@ -280,14 +336,17 @@ class MultipleNegativesRankingLoss(WeightedLoss):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TripletLoss(WeightedLoss):
-    """max(0, |anchor - positive| - |anchor - negative| + margin), the mean over the batch, by Euclidean distance
+    """Loss for triplets: an anchor should be nearer to its positive than to its negative, by a margin.
+
+    It is max(0, |anchor - positive| - |anchor - negative| + margin) with Euclidean distances, the mean over the batch
     (Reimers & Gurevych 2019, section 3, "triplet objective").
 
     Args:
-        margin: how much nearer than the negative the positive is to be; 1 in the paper, 5 in sentence-transformers,
-            which vectors of length 1 cannot reach.
+        margin (float, optional): the margin. sentence-transformers has 5, which vectors of length 1 cannot reach.
+            Default: 1.0, as in the paper.
 
-    Labels are not used; vectors are (batch, 3, width): anchor, positive, negative.
+    Input:  vectors (batch, 3, width): anchor, positive, negative.
+    Labels: not used.
     """
 
     columns, takes_similarities = (3, 3), False

@@ -14,19 +14,20 @@ from keras_bert_impl.embedding_losses import (
 )
 from keras_bert_impl.losses import weights_of_rows
 
+__all__ = ["RankingAccuracy", "SpearmanCorrelation", "TripletAccuracy"]
+
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class SpearmanCorrelation(keras.metrics.Metric):
-    """Spearman's correlation between the cosine of a pair and its labelled similarity, the figure that is reported for
-    STS (Reimers & Gurevych 2019, section 4.1), over all batches of an epoch.
+    """Metric for pairs with a similarity: Spearman's correlation of cosine and label, as reported for STS.
 
-    Ranks cannot be added up batch by batch, so the metric keeps the pairs: it is exact, as SciPy's is, for ties, too.
-    It has room for 32,768 pairs; of an epoch with more of them it is the figure of the last ones.
+    It is computed over all batches of an epoch, exactly as SciPy does, including ties (Reimers & Gurevych 2019, section
+    4.1). It has room for 32,768 pairs; in a longer epoch, the last ones count. The correlation with a constant counts
+    as 0. It is NaN if a label is outside its range, or if a cosine is NaN.
 
     Args:
-        label_range: the lowest and the highest label. STS-B's scores from 0 to 5 need (0, 5), unless divided by 5.
-
-    The correlation with a constant counts as 0. It is NaN if a label is outside its range, or a cosine is NaN.
+        label_range (tuple of float, optional): lowest and highest label; (0, 5) for STS-B's own scores. Default: (-1.0,
+            1.0).
     """
 
     columns = (2, 2)
@@ -90,8 +91,10 @@ def centred_ranks(values, shares):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class RankingAccuracy(keras.metrics.Mean):
-    """How often an anchor's own positive has a larger cosine than all other candidates of the batch, which are those of
-    `MultipleNegativesRankingLoss`."""
+    """Metric for pairs: how often an anchor's positive has the largest cosine of all candidates in the batch.
+
+    The candidates are those of `MultipleNegativesRankingLoss`.
+    """
 
     columns = (2, None)
 
@@ -106,7 +109,7 @@ class RankingAccuracy(keras.metrics.Mean):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TripletAccuracy(keras.metrics.Mean):
-    """How often an anchor is nearer to its positive than to its negative, by Euclidean distance."""
+    """Metric for triplets: how often an anchor is nearer to its positive than to its negative (Euclidean)."""
 
     columns = (3, 3)
 

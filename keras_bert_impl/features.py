@@ -43,5 +43,10 @@ MASKING_RATE = 0.15  # the paper's (Devlin et al. 2019, section 3.1)
 
 
 def usual_predictions(length, masking_rate=MASKING_RATE):
-    """Predictions of a row: a share of its tokens, by the paper's rate 20 of 128 and 77 of 512."""
+    """Returns the usual number of predictions in an example: 20 for 128 tokens, and 77 for 512.
+
+    Args:
+        length (int): number of tokens.
+        masking_rate (float, optional): fraction to predict. Default: 0.15, as in the paper.
+    """
     return math.ceil(masking_rate * length)

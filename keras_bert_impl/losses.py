@@ -13,6 +13,8 @@ from keras import ops
 from keras_bert_impl.distribution import equal_share, sum_over_replicas
 from keras_bert_impl.kernels.cross_entropy import cross_entropy_of_rows
 
+__all__ = ["NO_LABEL", "LabelledAccuracy", "MultiLabelF1", "WeightedCrossEntropy", "WeightedLoss"]
+
 # The label of a token without a label: -1 in Google's code and scikit-learn, -100 in Hugging Face and torch.
 NO_LABEL = (-1, -100)
 
@@ -117,8 +119,7 @@ def divergence(logits, other_logits):
 
 
 class WeightedLoss(keras.losses.Loss):
-    """A loss that is a mean over the batch, by `weights`; the loss of an epoch is that by the weights of all of its
-    batches (`encoders.epoch_loss`)."""
+    """Base class of losses that are a weighted mean over the batch, and over the epoch, by `weights`."""
 
     def __init__(self, name):
         super().__init__(name=name, reduction="sum", dtype="float32")
@@ -130,15 +131,21 @@ class WeightedLoss(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class WeightedCrossEntropy(WeightedLoss):
-    """Mean cross-entropy, weighted by the sample weights of the batch, for padding and rare classes.
+    """Mean cross-entropy on logits, weighted by the sample weights, for padding and rare classes.
 
     On one device it equals Keras' SparseCategoricalCrossentropy with reduction="mean_with_sample_weight".
 
     Args:
-        ignore_class: a label, or several such as NO_LABEL, that have weight 0; None: all labels count.
+        ignore_class (int or tuple of int, optional): labels that have weight 0, such as `NO_LABEL`. Default: None, all
+            labels count.
 
-    Labels are (batch, ...), int; logits (batch, ..., classes). Sample weights have the shape of the labels, or
-    (batch,), one for all labels of a row; the default is 1 each.
+    Input:  logits (batch, ..., classes).
+    Labels: int (batch, ...). Sample weights have the shape of the labels, or (batch,); by default 1 each.
+
+    Example:
+        >>> loss = kbi.losses.WeightedCrossEntropy(ignore_class=kbi.losses.NO_LABEL)
+        >>> round(float(loss(np.array([[1, -100]]), np.zeros((1, 2, 2)))), 3)
+        0.693
     """
 
     def __init__(self, ignore_class=None, name="weighted_cross_entropy"):
@@ -210,10 +217,10 @@ def weighted_mean(values, weights):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MultiLabelF1(keras.metrics.F1Score):
-    """F1 over all pairs of a row and a class: a class counts as predicted if its logit is above 0 (probability 0.5).
+    """Metric for texts with several classes: F1 over all pairs of a text and a class.
 
-    Labels and logits are (batch, classes). Nearly all labels are 0 if there are many classes, so that a model that
-    never predicts any has a high accuracy; its F1 is 0.
+    A class is predicted if its logit is above 0, a probability above 0.5. With many classes nearly all labels are 0, so
+    that a model that never predicts any has a high accuracy, but an F1 of 0. Labels and logits are (batch, classes).
     """
 
     def __init__(self, name="f1", dtype=None):
@@ -228,7 +235,7 @@ class MultiLabelF1(keras.metrics.F1Score):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class LabelledAccuracy(keras.metrics.SparseCategoricalAccuracy):
-    """Accuracy over the tokens that have a label, that is none of NO_LABEL."""
+    """Metric for tokens: accuracy over the tokens that have a label, which is none of `NO_LABEL`."""
 
     def __init__(self, name="accuracy", dtype=None):
         super().__init__(name=name, dtype=dtype)

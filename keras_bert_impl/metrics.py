@@ -11,17 +11,19 @@ FIGURES = ("f1_score", "precision", "recall")
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class ClassScore(keras.metrics.Metric):
-    """F1, precision or recall of classes, over all batches of an epoch; a model with classes is compiled with the mean
-    over them by the name alone, `metrics=["f1_score"]`.
+    """Metric for classes: F1, precision or recall of one class, or their mean over all classes, over an epoch.
+
+    A model with classes takes the mean by its name alone: `metrics=["f1_score"]`. A value that is undefined, for a
+    class that does not occur or is not predicted, counts as 0.
 
     Args:
-        figure: "f1_score", "precision" or "recall".
-        num_classes: how many classes there are.
-        class_number: of the class whose figure it is; None: the mean over all classes, scikit-learn's "macro", which
-            `keras-bert finetune` prints as `macro_f1`.
+        figure (str): "f1_score", "precision" or "recall".
+        num_classes (int): number of classes.
+        class_number (int, optional): number of the class. Default: None, the mean over all classes, scikit-learn's
+            "macro", which `keras-bert finetune` prints as `macro_f1`.
 
-    Labels are (batch, ...), int, any of `losses.NO_LABEL` for one that does not count; logits (batch, ..., classes). A
-    figure that is undefined, of a class that does not occur or is not predicted, counts as 0.
+    Input:  logits (batch, ..., classes).
+    Labels: int (batch, ...); any of `losses.NO_LABEL` does not count.
     Raises: ValueError for an unknown figure, or a class_number that is no class.
     """
 

@@ -12,17 +12,25 @@ from keras_bert_impl.kernels.conditional import assign_if
 from keras_bert_impl.kernels.global_norm import dense, global_norm, scaled
 from keras_bert_impl.suggestions import one_of
 
+__all__ = ["BertAdamW", "BertLamb", "BertStableAdamW", "MovableDecay", "WarmupLinearDecay", "WarmupStableDecay"]
+
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Rises linearly to `peak` over `warmup_steps`, then falls linearly to 0 at `total_steps`.
+    """The learning-rate schedule of BERT: rises linearly during warm-up, then falls linearly to 0.
 
     Args:
-        peak: the highest learning rate. BERT: 1e-4 for pre-training, 2e-5 to 5e-5 for fine-tuning.
-        warmup_steps: 10,000 of 1,000,000 in pre-training, 10 % in fine-tuning.
-        total_steps: the step at which the rate reaches 0; it stays 0 after that.
+        peak (float): highest learning rate. BERT: 1e-4 for pre-training, 2e-5 to 5e-5 for fine-tuning.
+        warmup_steps (int): number of steps until the peak. BERT: 10,000 of 1,000,000 in pre-training, 10 % in
+            fine-tuning.
+        total_steps (int): step at which the rate reaches 0, where it stays.
 
     Raises: ValueError if warmup_steps is not below total_steps.
+
+    Example:
+        >>> schedule = kbi.optimization.WarmupLinearDecay(1e-4, 10, total_steps=100)
+        >>> [round(float(schedule(step)), 6) for step in (0, 9, 55, 100)]
+        [1e-05, 0.0001, 5e-05, 0.0]
     """
 
     def __init__(self, peak, warmup_steps, total_steps):
@@ -44,14 +52,18 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class WarmupStableDecay(WarmupLinearDecay):
-    """Rises linearly to `peak`, stays there, and falls at the end by the square root (Hägele et al. 2024, "Scaling laws
-    and compute-optimal training beyond fixed training durations"; Warner et al. 2024, "ModernBERT", section 2.2.1).
+    """A learning-rate schedule that rises linearly, stays at its peak, and falls at the end by a square root.
+
+    It is from Hägele et al. 2024, "Scaling laws and compute-optimal training beyond fixed training durations", and
+    ModernBERT (Warner et al. 2024, section 2.2.1).
 
     Args:
-        peak, warmup_steps, total_steps: as of WarmupLinearDecay.
-        decay_steps: the last steps, in which the rate is peak * (1 - sqrt(share of them that are done)).
+        peak (float): highest learning rate.
+        warmup_steps (int): number of steps until the peak.
+        total_steps (int): step at which the rate reaches 0, where it stays.
+        decay_steps (int): number of steps at the end, in which the rate is peak * (1 - sqrt(fraction of them done)).
 
-    Raises: ValueError if there are fewer steps than those of warm-up and decay together.
+    Raises: ValueError if warmup_steps and decay_steps together exceed total_steps.
     """
 
     def __init__(self, peak, warmup_steps, total_steps, decay_steps):
@@ -76,17 +88,20 @@ class WarmupStableDecay(WarmupLinearDecay):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MovableDecay(WarmupLinearDecay):
-    """`WarmupLinearDecay` whose end can be moved while training, for a run that ends at a certain time.
+    """A `WarmupLinearDecay` whose end can be moved during training, for a training that ends at a certain time.
 
-    Training continues along the same curve, but each step advances on it by more than one step if the end has moved
-    nearer, and by less if it has moved further away. So the rate never jumps, and always ends at 0. The idea of a
-    schedule over the available time, instead of over steps, is from Geiping and Goldstein 2022.
+    Training continues on the same curve, faster if the end has moved nearer and slower if it has moved away. So the
+    rate never jumps, and always ends at 0. A schedule over the available time, instead of over steps, is from Geiping
+    and Goldstein 2022.
 
-    Args: as for WarmupLinearDecay; total_steps is the initial plan.
+    Args:
+        peak (float): highest learning rate.
+        warmup_steps (int): number of steps until the peak.
+        total_steps (int): the planned end.
 
     Attributes:
-        pace: variable (3,) that is saved with the optimizer's variables: a step, its place on the curve, and how far
-            each later step advances on the curve.
+        pace: variable (3,), saved with the optimizer's: a step, its position on the curve, and how far each later step
+            advances on the curve.
     """
 
     def __init__(self, peak, warmup_steps, total_steps):
@@ -101,6 +116,10 @@ class MovableDecay(WarmupLinearDecay):
         """Moves the end: from `step` on, the rate falls so that it is 0 at `total_steps`.
 
         Call it only between two calls of the compiled training step.
+
+        Args:
+            step (int): the present step.
+            total_steps (int): the new end.
         """
         first, place, pace = ops.convert_to_numpy(self.pace).astype("float64")
         place += (step - first) * pace
@@ -224,27 +243,32 @@ LATE_STEP = 2**30  # beta ** step is 0 for any beta below 1 - 1e-7
 class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
     """AdamW as BERT was trained: no weight decay on biases and layer norms, gradients clipped to a global norm.
 
-    By default it corrects the bias of its moments, which Google's optimizer does not; the two differ in the first
-    thousand steps, where warm-up keeps the rate small. Epsilon is added to the corrected second moment (Kingma and Ba
-    2015, algorithm 1), as in torch; Keras' Adam adds it to the uncorrected one, which makes it 30 times larger at the
-    first step, so that weights with small gradients change little in a short fine-tuning. This is a class of its own
-    because Keras does not save in a model file which weights are excluded from decay: a plain AdamW would decay all of
-    them after reloading.
+    It differs from google-research/bert's optimizer in correcting the bias of the moments (see bias_correction), and
+    from Keras' AdamW in adding epsilon to the corrected second moment (Kingma and Ba 2015, algorithm 1), as torch does.
+    A saved model keeps which weights have no decay.
 
     Args:
-        learning_rate: a number or a schedule.
-        weight_decay: 0.01 in the paper, decoupled from the gradient.
-        global_clipnorm: limit for the norm of all gradients together; 1.0 in Google's code.
-        beta_2, epsilon: 0.999 and 1e-6 in Google's code.
-        layer_decay: the learning rate of a transformer block is that of the block above it times this factor; the top
+        learning_rate (float or schedule, optional): learning rate. Default: 5e-5.
+        weight_decay (float, optional): decoupled weight decay. Default: 0.01, as in the paper.
+        global_clipnorm (float, optional): largest norm of all gradients together; None for no clipping. Default: 1.0,
+            as in Google's code.
+        beta_2 (float, optional): decay of the second moment. Default: 0.999, as in Google's code.
+        epsilon (float, optional): added to the root of the second moment. Default: 1e-6, as in Google's code.
+        layer_decay (float, optional): factor of the learning rate from each transformer block to the one below; the top
             block, pooler and head have the full rate, the embeddings the lowest (Howard and Ruder 2018; ELECTRA uses
-            0.8). 1.0 in BERT. Weight decay uses the full rate.
-        bias_correction: False computes what google-research/bert's AdamWeightDecayOptimizer does, to reproduce its
-            runs: the first updates are several times larger.
-        moments: "bfloat16" keeps the two moments of each weight in half of the memory, rounded up or down at random so
-            that their means are kept; "float32" as in Google's code. The weights are as they are.
+            0.8). Weight decay uses the full rate. Default: 1.0, as in BERT.
+        bias_correction (bool, optional): False reproduces Google's AdamWeightDecayOptimizer, whose first updates are
+            several times larger. Default: True.
+        moments (str, optional): "float32", or "bfloat16" to store both moments in half the memory, rounded at random so
+            that their means are kept. Default: "float32".
+        arguments: further arguments of `keras.optimizers.AdamW`, such as `gradient_accumulation_steps` and `use_ema`.
 
-    Raises: ValueError for moments of another type.
+    Raises: ValueError for moments of another type, and for `clipnorm`, `clipvalue` and `amsgrad`.
+
+    Example:
+        >>> schedule = kbi.optimization.WarmupLinearDecay(5e-5, 10, total_steps=100)
+        >>> model = kbi.MaskedLM.from_pretrained("small_english")
+        >>> model.compile(kbi.optimization.BertAdamW(schedule), model.loss)
     """
 
     settings = together = None  # on torch, the last `adamw.Together` and what it was made with
@@ -333,15 +357,20 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class BertStableAdamW(BertAdamW):
-    """AdamW whose steps are smaller where a gradient is larger than its second moment expects, in place of clipping all
-    gradients together (Wortsman et al. 2023, "Stable and low-precision training for large-scale vision-language
-    models", algorithm 2). ModernBERT and RoBERTa-sized models of today are trained by it.
+    """AdamW with update clipping: takes smaller steps where a gradient is larger than its second moment expects.
 
-    The learning rate of a weight, also in its decay, is divided by the root mean square of g / sqrt(v), where that is
-    above 1; g is the gradient and v the corrected second moment, at least epsilon squared.
+    This replaces clipping all gradients together (Wortsman et al. 2023, "Stable and low-precision training for
+    large-scale vision-language models", algorithm 2). ModernBERT was trained with it. The learning rate of a weight,
+    including its decay, is divided by the root mean square of g / sqrt(v) where that is above 1; g is the gradient, and
+    v the corrected second moment, at least epsilon squared.
 
-    Args: those of BertAdamW, with the defaults of Warner et al. 2024: gradients are not clipped, `beta_2` is 0.98,
-        `weight_decay` 1e-5.
+    Args:
+        learning_rate (float or schedule, optional): learning rate. Default: 8e-4.
+        weight_decay (float, optional): decoupled weight decay. Default: 1e-5, as in ModernBERT.
+        global_clipnorm (float, optional): largest norm of all gradients together. Default: None, no clipping.
+        beta_2 (float, optional): decay of the second moment. Default: 0.98, as in ModernBERT.
+        epsilon (float, optional): as in BertAdamW. Default: 1e-6.
+        arguments: further arguments of BertAdamW.
     """
 
     def __init__(
@@ -373,17 +402,20 @@ class BertStableAdamW(BertAdamW):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class BertLamb(ClipsToGlobalNorm, keras.optimizers.Lamb):
-    """LAMB for batches of thousands (You et al. 2020, algorithm 2): each weight's update is scaled to its norm.
+    """LAMB, for batches of thousands (You et al. 2020, algorithm 2): each weight's update is scaled to the weight's
+    norm.
 
-    As in the paper, and unlike in Keras' Lamb, the decay is part of the update whose norm is taken. As in Google's
-    code, biases and layer norms have no decay and no scaling by norms, and gradients are clipped to a global norm.
+    As in the paper, and unlike in Keras' Lamb, the norm of an update includes its decay. As in Google's code, biases
+    and layer norms have no decay and no scaling by norms, and gradients are clipped to a global norm.
 
     Args:
-        learning_rate: a number or a schedule. In the paper 0.005 for batches of 32,768 rows, and for smaller batches
-            less by the square root of their rows: 0.00177 for 4,096, 0.000625 for 512.
-        weight_decay: 0.01 in the paper.
-        global_clipnorm: limit for the norm of all gradients together.
-        beta_2, epsilon: 0.999 and 1e-6 in the paper.
+        learning_rate (float or schedule, optional): learning rate. The paper has 0.005 for batches of 32,768, less by
+            the square root for smaller ones: 0.00177 for 4,096, 0.000625 for 512. Default: 1e-3.
+        weight_decay (float, optional): weight decay. Default: 0.01, as in the paper.
+        global_clipnorm (float, optional): largest norm of all gradients together. Default: 1.0.
+        beta_2 (float, optional): decay of the second moment. Default: 0.999, as in the paper.
+        epsilon (float, optional): added to the root of the second moment. Default: 1e-6, as in the paper.
+        arguments: further arguments of `keras.optimizers.Lamb`.
     """
 
     def __init__(

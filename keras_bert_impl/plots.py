@@ -1,11 +1,11 @@
-"""Pictures of runs, models, outputs and texts, as matplotlib figures.
+"""Plots of trainings, models, outputs and texts, as matplotlib figures.
 
     figure = kbi.plots.confusion(labels, predicted)
     figure.savefig("confusion.png")
 
-Each function returns a `matplotlib.figure.Figure` and shows nothing: a notebook shows the last value of a cell. The
-colours are Okabe and Ito's, which people see apart who do not see all colours, and no picture needs colour alone. A
-title says what was found.
+Each function returns a `matplotlib.figure.Figure` and shows nothing; a notebook shows the last value of a cell. The
+colours are Okabe and Ito's, which colour-blind people can tell apart, and no plot needs colour alone. A title states
+the result.
 """
 
 import json
@@ -40,8 +40,17 @@ STYLE = {
 
 
 def panels(columns=1, rows=1, width=4.4, height=3.6, **options):
-    """(figure, axes (rows, columns)) in the style of all pictures. The figure does not belong to pyplot, which would
-    show it."""
+    """Returns an empty figure and its axes in the style of all plots here. pyplot does not show the figure.
+
+    Args:
+        columns (int, optional): number of columns of axes. Default: 1.
+        rows (int, optional): number of rows. Default: 1.
+        width (float, optional): width of one panel in inches. Default: 4.4.
+        height (float, optional): its height. Default: 3.6.
+        options: further arguments of `matplotlib.pyplot.subplots`.
+
+    Returns: (figure, array of axes (rows, columns)).
+    """
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(rows, columns, figsize=(width * columns, height * rows), squeeze=False, **options)
     plt.close(figure)
@@ -49,12 +58,21 @@ def panels(columns=1, rows=1, width=4.4, height=3.6, **options):
 
 
 def curves(runs, names=None):
-    """Figures of training over its steps or epochs, dashed, and of validation; one panel for each figure.
+    """Plots metrics of training (dashed) and validation over steps or epochs, one panel for each metric.
 
     Args:
-        runs: a run, or {label: run} to compare several. A run is what `fit` returns, a list of dicts of figures, or the
-            directory of `keras-bert pretrain` or `finetune`.
-        names: the figures to draw, such as ["loss", "accuracy"]; None for all that some run has.
+        runs: a training, or {label: training} to compare several. A training is the History that `fit` returns, a list
+            of dicts of metrics, or the directory of `keras-bert pretrain` or `finetune`.
+        names (list of str, optional): metrics to plot, such as ["loss", "accuracy"]. Default: all.
+
+    Returns: a `matplotlib.figure.Figure`.
+    Raises: ValueError for a training without a complete epoch.
+
+    Example:
+        >>> epochs = [{"loss": 0.9, "val_loss": 1.0}, {"loss": 0.5, "val_loss": 0.7}]
+        >>> figure = kbi.plots.curves(epochs)
+        >>> figure.axes[0].get_title()
+        'loss: 0.7'
     """
     runs = runs if isinstance(runs, dict) and not _is_history(runs) else {"": runs}
     rows = {label: history_of(run) for label, run in runs.items()}
@@ -79,7 +97,10 @@ def curves(runs, names=None):
 
 
 def history_of(run):
-    """The figures of a run, as lists by their names, "step" or "epoch" among them; see `curves`."""
+    """Returns the metrics of a training as lists by name, among them "step" or "epoch"; see `curves`.
+
+    Raises: ValueError for a training without a complete epoch.
+    """
     if isinstance(run, str | pathlib.Path):
         path = pathlib.Path(run, "history.json")
         if path.is_file():
@@ -99,14 +120,20 @@ def history_of(run):
 
 
 def confusion(labels, predicted, names=None):
-    """How often each class was taken for each: labels in rows, predictions in columns.
+    """Plots a confusion matrix: true classes in rows, predicted classes in columns.
 
     Args:
-        labels: a class for each example, a name or a number.
-        predicted: the same.
-        names: the classes in order, as labels and predictions name them; None for those that occur, sorted.
+        labels (list): the class of each example, a name or a number.
+        predicted (list): the predicted class of each example.
+        names (list, optional): the classes in order. Default: those that occur, sorted.
 
-    Raises: ValueError for a class that is none of the names.
+    Returns: a `matplotlib.figure.Figure`.
+    Raises: ValueError for a class that is not among the names.
+
+    Example:
+        >>> figure = kbi.plots.confusion(["yes", "no", "no"], ["yes", "no", "yes"])
+        >>> figure.axes[0].get_title()
+        '3 examples, 66.7% right'
     """
     found = dict.fromkeys([*labels, *predicted])
     names = sorted(found) if names is None else list(names)
@@ -116,7 +143,14 @@ def confusion(labels, predicted, names=None):
 
 
 def confusion_of_counts(counts, names):
-    """The same of a matrix of counts, (classes, classes)."""
+    """Plots a confusion matrix from counts.
+
+    Args:
+        counts (array): (classes, classes), true classes in rows.
+        names (list): names of the classes.
+
+    Returns: a `matplotlib.figure.Figure`.
+    """
     counts = np.asarray(counts)
     size = 2.2 + 0.8 * len(names)
     figure, ((axis,),) = panels(width=size + 1, height=size)
@@ -127,18 +161,25 @@ def confusion_of_counts(counts, names):
 
 
 def reliability(labels, probabilities, bins=10, names=None):
-    """Whether probabilities are shares: of predictions with a probability of 0.8, about 80 % should be right.
-
-    Args:
-        labels: for each example the number of its class, or its name.
-        probabilities: (examples, classes), or (examples,) for the second of two classes.
-        bins: number of bins, each with as many examples.
-        names: of the classes, in the order of the probabilities; needed for labels that are names.
-
-    Raises: ValueError for logits or NaN, or labels that are no classes.
+    """Plots whether probabilities are calibrated: about 80 % of the predictions with probability 0.8 should be right.
 
     The title has the expected calibration error (Guo et al. 2017, "On Calibration of Modern Neural Networks"), the mean
-    distance of the shares from the probabilities.
+    distance between probability and accuracy.
+
+    Args:
+        labels (list or array): for each example the number of its class, or its name.
+        probabilities (array): (examples, classes), or (examples,) for the second of two classes.
+        bins (int, optional): number of bins, each with equally many examples. Default: 10.
+        names (list of str, optional): names of the classes in the order of the probabilities, for labels that are
+            names. Default: None.
+
+    Returns: a `matplotlib.figure.Figure`.
+    Raises: ValueError for logits or NaN, or for labels that are no classes.
+
+    Example:
+        >>> figure = kbi.plots.reliability([1, 0, 1, 1], [0.9, 0.2, 0.6, 0.4], bins=2)
+        >>> figure.axes[0].get_title()
+        'Probabilities are off by ...%, ...'
     """
     probabilities = np.asarray(probabilities, "float64")
     if probabilities.ndim == 1:
@@ -174,14 +215,22 @@ def reliability(labels, probabilities, bins=10, names=None):
 
 
 def lengths(model, texts):
-    """How many tokens texts have, those of a row's control tokens included, beside the model's `sequence_length`.
+    """Plots how many tokens texts have, and how many texts are above the model's `sequence_length`.
+
+    Control tokens are counted. The title also gives the padding in batches of 32: in the order of the texts, and sorted
+    by length, as `fit` sorts them.
 
     Args:
-        model: a model with a tokenizer, such as a TextClassifier.
-        texts: a list of texts.
+        model (keras.Model): a model with a tokenizer, such as a TextClassifier.
+        texts (list): texts.
 
-    The title tells how many texts are longer than a row, and what is padding if each batch of 32 is as long as its
-    longest text: in the order of the texts, and sorted by length as `fit` has them.
+    Returns: a `matplotlib.figure.Figure`.
+
+    Example:
+        >>> model = kbi.MaskedLM.from_pretrained("small_english")
+        >>> figure = kbi.plots.lengths(model, ["A cat sleeps.", "A dog rests on the mat."])
+        >>> figure.axes[0].get_xlabel()
+        'tokens'
     """
     control = model.tokenizer.template.num_control(is_pair=False)
     counts = np.array([len(ids) for ids in model.tokenizer.ids_batch(to_strings(texts))]) + control
@@ -201,12 +250,18 @@ def lengths(model, texts):
 
 
 def vectors(found, labels=None):
-    """A map of vectors: their two directions of most variance (principal components).
+    """Plots a map of vectors: their first two principal components.
 
     Args:
-        found: (texts, width), such as `TextEmbedder.embed` returns.
-        labels: a class for each, which gets a colour and a marker; or None.
+        found (array): vectors (texts, width), such as those of `TextEmbedder.embed`.
+        labels (list, optional): a class for each vector, shown by colour and marker. Default: None.
 
+    Returns: a `matplotlib.figure.Figure`.
+
+    Example:
+        >>> figure = kbi.plots.vectors(np.random.default_rng(0).normal(size=(9, 4)))
+        >>> figure.axes[0].get_title()
+        '9 vectors; the map shows ...% of how they differ'
     """
     found = np.asarray(found, "float64")
     labels = [""] * len(found) if labels is None else list(labels)
@@ -226,15 +281,24 @@ def vectors(found, labels=None):
 
 
 def attention(model, text, layer=None, head=None):
-    """What the tokens of a text see: the attention of one head, or of all heads of one layer or of all layers.
+    """Plots attention: which tokens of a text attend to which, for one head, or for all heads of one layer or all
+    layers.
+
+    Rows are the tokens that attend, columns those attended to; each row sums to 1.
 
     Args:
-        model: an encoder's head with a tokenizer, such as a MaskedLM, or a TextEmbedder.
-        text: a text of few words.
-        layer: number of a layer from 0; None for all.
-        head: number of a head from 0, of that layer; None for all.
+        model (keras.Model): a model over an encoder with a tokenizer, such as a MaskedLM or a TextEmbedder.
+        text (str): a short text.
+        layer (int, optional): number of a layer, from 0. Default: None, all.
+        head (int, optional): number of a head, from 0. Default: None, all.
 
-    Rows are the tokens that see, columns those that are seen; each row sums to 1.
+    Returns: a `matplotlib.figure.Figure`.
+
+    Example:
+        >>> model = kbi.MaskedLM.from_pretrained("small_english")
+        >>> figure = kbi.plots.attention(model, "A cat [MASK].", layer=0, head=1)
+        >>> figure.get_suptitle()
+        'Layer 0, head 1:\\ntokens look ... tokens away on average, ...% of it to [CLS]'
     """
     probabilities, tokens = attention_of(model, text)
     layers, heads = (
@@ -268,7 +332,9 @@ def attention(model, text, layer=None, head=None):
 
 
 def attention_of(model, text):
-    """(probabilities (layers, heads, length, length), the tokens of the row): see `attention`."""
+    """Returns the attention that `attention` plots: (probabilities (layers, heads, length, length), tokens of the
+    text).
+    """
     rows, encoder = model.rows([text]), model.encoder
     tokens = _tokens_of(model, rows)
     if not encoder.return_attention:
@@ -282,15 +348,24 @@ def attention_of(model, text):
 
 
 def contributions(model, text, target=None):
-    """The tokens of a text, coloured by what they contribute to an output: gradient times input (Shrikumar et al. 2016,
-    "Not Just a Black Box"). Blue speaks for it, orange against it.
+    """Plots how much each token of a text contributes to an output: blue for it, orange against it.
+
+    The contribution is gradient times input (Shrikumar et al. 2016, "Not Just a Black Box").
 
     Args:
-        model: a TextClassifier or TextRegressor with a tokenizer.
-        text: a text.
-        target: name or number of a class; None for the likeliest one.
+        model (keras.Model): a TextClassifier or TextRegressor with a tokenizer.
+        text (str): a text.
+        target (str or int, optional): name or number of a class. Default: the most probable one.
 
+    Returns: a `matplotlib.figure.Figure`.
     Raises: ValueError for another kind of model.
+
+    Example:
+        >>> classes = ["no", "yes"]
+        >>> model = kbi.TextClassifier.from_pretrained("small_english", class_names=classes)
+        >>> figure = kbi.plots.contributions(model, "A wonderful film.", target="yes")
+        >>> figure.axes[0].get_title()
+        'Most for yes: ...'
     """
     values, tokens, name = contributions_of(model, text, target)
     shares = values / (np.abs(values).max() or 1.0)
@@ -311,7 +386,7 @@ def contributions(model, text, target=None):
 
 
 def contributions_of(model, text, target=None):
-    """(values (length,), tokens, the output's name): see `contributions`."""
+    """Returns the contributions that `contributions` plots: (values (length,), tokens, name of the output)."""
     if not isinstance(model, TextClassifier | TextRegressor):
         raise ValueError(f"A {type(model).__name__} has no score of a class: give a TextClassifier or TextRegressor.")
     arrays = model.rows([text])
@@ -333,8 +408,22 @@ def contributions_of(model, text, target=None):
 
 
 def by_length(found, unit="MiB", title=None):
-    """A quantity by the tokens of a row, on logarithmic axes: {what: {tokens: value}}. Raises ValueError if there is no
-    value."""
+    """Plots a quantity, such as memory or time, by the number of tokens, on logarithmic axes.
+
+    Args:
+        found (dict): {name: {tokens: value}}.
+        unit (str, optional): label of the y axis. Default: "MiB".
+        title (str, optional): title. Default: the name with the smallest value for the longest input.
+
+    Returns: a `matplotlib.figure.Figure`.
+    Raises: ValueError if there is no value.
+
+    Example:
+        >>> memory = {"BERT": {128: 1, 512: 9}, "BigBird": {128: 2, 512: 5}}
+        >>> figure = kbi.plots.by_length(memory)
+        >>> figure.axes[0].get_title()
+        'At 512 tokens BigBird takes least'
+    """
     figure, ((axis,),) = panels(width=5.5)
     for place, (name, values) in enumerate(found.items()):
         axis.plot(list(values), list(values.values()), marker=MARKERS[place % len(MARKERS)], label=name)

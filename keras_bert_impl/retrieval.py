@@ -7,24 +7,27 @@ import numpy as np
 from keras_bert_impl.preprocessing.texts import to_strings
 from keras_bert_impl.user_warnings import warn_user
 
+__all__ = ["mine_hard_negatives", "retrieval_scores"]
+
 
 def retrieval_scores(found, relevant, at=10):
-    """How high relevant texts stand, as means over queries, by the library ir-measures, which asks trec_eval.
+    """Computes metrics of a search: how high relevant texts are ranked, as means over queries, by ir-measures
+    (trec_eval).
 
     Args:
-        found: for each query what `TextEmbedder.search` or `Reranker.rank` returned, at least `at` texts if there are
-            as many; or numbers of texts, the best first.
-        relevant: for each query the numbers of its relevant texts; or a dict from a number to the relevance of the
-            text, a whole number, of which NDCG takes account.
-        at: how many places of each ranking are looked at.
+        found (list): for each query the result of `TextEmbedder.search` or `Reranker.rank`, with at least `at` texts if
+            there are as many; or numbers of texts, the best first.
+        relevant (list): for each query the numbers of its relevant texts; or a dict from number to relevance, a whole
+            number, which NDCG uses.
+        at (int, optional): number of results that count for each query. Default: 10.
 
-    Returns: dict of `queries`, their number, and, with at=10, `accuracy@10`, the share of queries for which a relevant
-        text was found; `precision@10` and `recall@10`; `mrr@10`, one over the place of the first relevant text;
-        `ndcg@10`, the discounted gain over that of the best order; and `map@10`, the precision at each relevant text.
-        A query without a relevant text counts as 0, as in trec_eval. sentence-transformers has the same figures, but
-        divides the precisions in `map` by at most `at`.
-    Raises: ValueError if there are not as many rankings as queries, or for what is no number of a text; ImportError
-        without ir-measures, which the extra `ranking` installs.
+    Returns: dict of `queries`, their number, and, with at=10, `accuracy@10`, the fraction of queries with a relevant
+        text; `precision@10` and `recall@10`; `mrr@10`, one over the rank of the first relevant text; `ndcg@10`, the
+        discounted gain over that of the best order; and `map@10`, the precision at each relevant text. A query without
+        a relevant text counts as 0, as in trec_eval. sentence-transformers divides the precisions in `map` by at most
+        `at`.
+    Raises: ValueError if there are not as many rankings as queries, or for a value that is no number of a text;
+        ImportError without ir-measures, which the extra `ranking` installs.
     """
     import ir_measures
 
@@ -59,25 +62,33 @@ def is_number(value):
 def mine_hard_negatives(
     embedder, anchors, positives, corpus=None, num_negatives=1, range_min=0, relative_margin=0.05, batch_size=32
 ):
-    """Texts that an embedder takes for the positive of an anchor, and that are none, to train on, under the name that
-    sentence-transformers gave it.
+    """Finds hard negatives for training an embedder: texts similar to an anchor that are not its positive.
 
         columns = mine_hard_negatives(embedder, questions, answers, num_negatives=2)
         embedder.fit(columns)  # (anchors, positives, first negatives, second negatives)
 
     Args:
-        embedder: a TextEmbedder.
-        anchors: texts; one may stand in several rows.
-        positives: a text for each.
-        corpus: texts to choose from; None for the positives.
-        num_negatives: for each row.
-        range_min: how many of the most similar texts are passed over, which may be positives that nobody has marked.
-        relative_margin: a negative is at least by this share less similar to the anchor than its positive, since nearer
-            ones are often positives, too (Moreira et al. 2024, "NV-Retriever", section 3: 0.05); None for no limit.
-        batch_size: how many texts are computed at once.
+        embedder (TextEmbedder): the model that compares texts.
+        anchors (list of str): anchors, such as questions; one may occur several times.
+        positives (list of str): the positive of each.
+        corpus (list of str, optional): texts to choose negatives from. Default: the positives.
+        num_negatives (int, optional): number of negatives for each anchor. Default: 1.
+        range_min (int, optional): number of most similar texts to skip, which may be unmarked positives. Default: 0.
+        relative_margin (float, optional): how much less similar a negative must be, as a fraction of the similarity of
+            the positive (Moreira et al. 2024, "NV-Retriever", section 3); None for no limit. Default: 0.05.
+        batch_size (int, optional): number of texts in a batch. Default: 32.
 
-    Returns: tuple of columns, lists of texts: anchors, positives and negatives, the nearest first. Rows with fewer
-        negatives than asked for are left out, and a warning says how many.
+    Returns: tuple of columns, lists of texts: anchors, positives and negatives, the nearest first. Anchors with too few
+        negatives are left out, and a warning says how many.
+
+    Example:
+        >>> from keras_bert_impl.retrieval import mine_hard_negatives
+        >>> model = kbi.TextEmbedder.from_pretrained("small_english")
+        >>> questions = ["When do you open?", "How can I pay?"]
+        >>> answers = ["We open at nine.", "You can pay by card."]
+        >>> columns = mine_hard_negatives(model, questions, answers)
+        >>> len(columns)
+        3
     """
     anchors, positives = to_strings(anchors), to_strings(positives)
     corpus = list(dict.fromkeys(positives if corpus is None else to_strings(corpus)))

@@ -8,25 +8,27 @@ from keras_bert_impl import distribution
 
 
 class BestWeights(keras.callbacks.Callback):
-    """Keeps the weights of the epoch with the best score, and gives them to the model at the end of `fit`.
+    """Keeps the weights of the best epoch, and gives them to the model at the end of `fit`.
 
-        def exact_match(model):
-            return squad_score(model.answer(questions, contexts))
-
-        model.fit(..., callbacks=[kbi.callbacks.BestWeights(exact_match)])
-
-    Of equal scores the first is the best. A NaN is never the best.
+    Ties are won by the earliest epoch. NaN is never the best.
 
     Args:
-        score: function from the model to a number, computed after each epoch; or the name of a figure in the logs, such
-            as "val_accuracy".
-        mode: "max" if a larger score is better, "min" if a smaller one is.
-        name: under which the score of a function is added to the logs.
+        score (function or str): function from the model to a number, computed after each epoch; or the name of a metric
+            in the logs, such as "val_accuracy".
+        mode (str, optional): "max" if larger scores are better, "min" if smaller ones are. Default: "max".
+        name (str, optional): name of a function's score in the logs. Default: "score".
 
     Attributes:
-        scores: of the epochs so far.
+        scores: the scores of the epochs so far.
 
-    Raises (in `fit`): ValueError if no score is a number.
+    Raises: (in `fit`) ValueError if no score is a number.
+
+    Example:
+        >>> model = kbi.TextRegressor.from_pretrained("small_english")
+        >>> best = kbi.callbacks.BestWeights("loss", mode="min")
+        >>> history = model.fit(["Good.", "Bad."], [1.0, 0.0], callbacks=[best], verbose=0)
+        >>> best.best_epoch()
+        0
     """
 
     def __init__(self, score, mode="max", name="score"):
@@ -49,7 +51,7 @@ class BestWeights(keras.callbacks.Callback):
             self.weights = [distribution.to_numpy(weight) for weight in self.model.weights]
 
     def best_epoch(self):
-        """The number of the best epoch, counted from 0 since training began; None if there is none yet."""
+        """Returns the number of the best epoch, counted from 0 since training began; None if there is none yet."""
         numbers = [place for place, value in enumerate(self.scores) if not math.isnan(value)]
         return max(numbers, key=lambda place: self.sign * self.scores[place], default=None)
 

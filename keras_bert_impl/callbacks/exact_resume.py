@@ -83,30 +83,41 @@ def restore_states(callbacks, values, arrays):
 
 
 class ExactResume(StepCallback):
-    """Saves the complete state of a `fit`, and resumes it when the same `fit` is called again, also in a new process.
+    """Saves the complete state of a `fit`, so that an interrupted training continues where it stopped, bit for bit.
 
         model.fit(texts, labels, epochs=3, callbacks=[kbi.callbacks.ExactResume("run")])
 
-    If the process is killed and the same lines run again, the weights at the end are those of an uninterrupted run, bit
-    for bit. The state holds weights, optimizer, random generators, metrics, the position in the data, and what other
-    callbacks have gathered. When the training is complete, running it again restores its result.
+    Run the same lines again after an interruption, also in a new process: the final weights are those of an
+    uninterrupted training. The state holds weights, optimizer, random generators, metrics, the position in the data,
+    and the state of other callbacks. If the training is complete, the same lines restore its result.
 
     It works with the `fit` of this library's models. The data must be a function of the step, or of seed and epoch:
-        texts, arrays       in an order that this callback can repeat, which is not that of Keras
-        keras.utils.PyDataset   whose batches depend only on their index, or with a method `start_epoch(epoch)`
-        tf.data.Dataset     that yields the same batches whenever it is read: shuffle(..., seed=1,
-                            reshuffle_each_iteration=False)
-        a function          from the step to a dataset that begins with this step's batch; with steps_per_epoch
+
+    - texts and arrays, in an order that this callback can repeat, which is not that of Keras;
+    - a `keras.utils.PyDataset` whose batches depend only on their index, or that has a method `start_epoch(epoch)`;
+    - a `tf.data.Dataset` that yields the same batches whenever it is read: `shuffle(..., seed=1,
+      reshuffle_each_iteration=False)`;
+    - a function from the step to a dataset that begins with this step's batch, together with steps_per_epoch.
 
     Args:
-        directory: where the states are saved, for this training alone. On JAX also a remote one, such as
-            gs://bucket/folder.
-        every_minutes: the time between two saves within an epoch; at the end of an epoch the state is always saved.
-            None turns these saves off. Of several processes, the clock of the first decides.
-        every_steps: save after every so many steps, too.
+        directory (str or pathlib.Path): where to save the states of this training alone. On JAX also a remote
+            directory, such as gs://bucket/folder.
+        every_minutes (float, optional): time between two saves within an epoch; None turns them off. The state is
+            always saved at the end of an epoch. With several processes, the first process's clock decides.
+            Default: 5.0.
+        every_steps (int, optional): also save after every so many steps. Default: None.
 
-    Raises (in `fit`): ValueError if the data cannot be resumed, or model, optimizer or data are not those of the saved
-        training.
+    Raises: (in `fit`) ValueError if the data cannot be resumed, or if model, optimizer or data are not those of the
+        saved training.
+
+    Example:
+        >>> import tempfile
+        >>> model = kbi.TextRegressor.from_pretrained("small_english")
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     resume = kbi.callbacks.ExactResume(directory)
+        ...     history = model.fit(["Good.", "Bad."], [1.0, 0.0], callbacks=[resume], verbose=0)
+        >>> resume.step
+        1
     """
 
     def __init__(self, directory, every_minutes=5.0, every_steps=None):

@@ -9,19 +9,20 @@ from keras_bert_impl.distribution import hardware
 
 
 class ProfileSteps(StepCallback):
-    """Records a profile of some steps: which operations ran when, on the device and on the host.
+    """Records a profile of some training steps: which operations ran when, on the device and on the host.
 
         model.fit(..., callbacks=[kbi.callbacks.ProfileSteps(100, 110, "runs/profile")])
 
-    Steps that Keras executes together are recorded together: the first execution that begins at or after the step
-    `first`, up to the one that ends at or after the step `last`. JAX and TensorFlow write files for TensorBoard's
-    profile plugin (`pip install xprof`), torch writes `trace.json`, which https://ui.perfetto.dev opens.
+    JAX and TensorFlow write files for TensorBoard's profile plugin (`pip install xprof`); torch writes `trace.json`,
+    which https://ui.perfetto.dev opens. Steps that Keras executes together are recorded together: from the first
+    execution that begins at or after `first` to the one that ends at or after `last`.
 
     Args:
-        first, last: numbers of steps, counted from 1 over all epochs. Leave out the first ones, which compile.
-        directory: where to write the profile.
+        first (int): number of the first step, counted from 1 over all epochs. The very first steps compile.
+        last (int): number of the last step.
+        directory (str or pathlib.Path): where to write the profile.
 
-    Raises: ValueError unless 1 <= first <= last, and where recording would crash, naming the remedy.
+    Raises: ValueError unless 1 <= first <= last, and where recording would crash, with the remedy.
     """
 
     def __init__(self, first, last, directory):

@@ -6,16 +6,19 @@ from keras_bert_impl.retrieval import retrieval_scores
 
 
 class RetrievalScores(keras.callbacks.Callback):
-    """Adds the figures of `retrieval.retrieval_scores` to the logs of each epoch, as `val_ndcg@10` and so on.
+    """Adds metrics of a search to the logs of each epoch: `val_ndcg@10`, `val_mrr@10` and the others of
+    `retrieval_scores`.
 
         scores = kbi.callbacks.RetrievalScores(queries, corpus, relevant)
         embedder.fit(columns, callbacks=[scores, kbi.callbacks.BestWeights("val_ndcg@10")])
 
     Args:
-        queries, corpus: texts.
-        relevant: for each query the numbers of its relevant texts in the corpus, or their grades by their numbers.
-        at: how many places of each ranking are looked at.
-        batch_size: how many texts are computed at once.
+        queries (list of str): queries.
+        corpus (list of str): texts to search in.
+        relevant (list): for each query the numbers of its relevant texts in the corpus, or a dict from numbers to
+            grades.
+        at (int, optional): number of results that count for each query. Default: 10.
+        batch_size (int, optional): number of texts in a batch. Default: 32.
     """
 
     def __init__(self, queries, corpus, relevant, at=10, batch_size=32):

@@ -10,20 +10,20 @@ from keras_bert_impl.console import say
 
 
 class SaveOnSignal(keras.callbacks.Callback):
-    """Saves the state when the process is asked to end. After SIGTERM, which preemptible machines send seconds before
-    they stop, ends it with exit code 143; after Ctrl-C (SIGINT), raises KeyboardInterrupt. A second Ctrl-C ends it at
-    once. Of several JAX processes, all save and end if one of them receives SIGTERM, and none saves after Ctrl-C.
+    """Saves the state of a training when the process is asked to end, as preemptible machines are.
 
         resume = kbi.callbacks.ExactResume("run")
         model.fit(texts, labels, callbacks=[resume, kbi.callbacks.SaveOnSignal(resume)])
 
-    A signal that arrives at the last batch of an epoch is handled after what follows this batch, such as validation.
+    After SIGTERM the process ends with exit code 143; after Ctrl-C (SIGINT) it raises KeyboardInterrupt. A second
+    Ctrl-C ends it at once. With several JAX processes, all save and end if one receives SIGTERM; none saves after
+    Ctrl-C. A signal during the last batch of an epoch is handled after what follows this batch, such as validation.
 
     Args:
-        resume: the ExactResume of the same `fit`.
+        resume (ExactResume): the ExactResume of the same `fit`.
 
-    Raises (in `fit`): SystemExit or KeyboardInterrupt, after the state is saved; ValueError if `resume` is not among
-        the callbacks, or if `fit` does not run in the main thread, the only one that can receive signals.
+    Raises: (in `fit`) SystemExit or KeyboardInterrupt, after the state is saved; ValueError if `resume` is not among
+        the callbacks, or if `fit` does not run in the main thread, which alone can receive signals.
     """
 
     def __init__(self, resume):

@@ -14,21 +14,22 @@ BAD_GRADIENT = "The gradient of {} is not finite, and its update spoiled the wei
 class StopOnBadLoss(StepCallback):
     """Stops `fit` with an error when the loss is NaN or infinite, and saves the batch that led to it.
 
-    The file `diverged_step_NNNNNNNN.npz` holds the batch's arrays by their names; labels and sample weights without
-    names are `labels` and `sample_weight`. With several processes, one of them saves the batch, as its own data yields
-    it.
+        model.fit(texts, labels, callbacks=[kbi.callbacks.StopOnBadLoss("run")])
 
-    The loss is read once for all steps that Keras executes together (`steps_per_execution`). Which of them was the
-    first with a bad gradient is recorded by BertAdamW and BertLamb; with another optimizer, or with gradients that are
-    accumulated, the error names all steps of the execution, and the file holds the rows of all. A gradient that is
-    bad although the loss is finite is found with the next loss, or at the end of the epoch. `ExactResume` saves no
-    state after a bad loss, nor at the end of an epoch with a bad gradient.
+    The file `diverged_step_NNNNNNNN.npz` holds the batch's arrays by name; labels and sample weights without names are
+    `labels` and `sample_weight`. With several processes, one saves the batch that its own data yields.
+
+    The loss is read once for all steps that Keras executes together (`steps_per_execution`). BertAdamW and BertLamb
+    record which of them had the first bad gradient. With another optimizer, or with accumulated gradients, the error
+    names all steps of the execution, and the file holds all their examples. A bad gradient with a finite loss is found
+    with the next loss, or at the end of the epoch. `ExactResume` saves no state after a bad loss, nor after an epoch
+    with a bad gradient.
 
     Args:
-        directory: where to save the batch; created if it is missing.
+        directory (str or pathlib.Path): where to save the batch; created if it is missing.
 
-    Raises (in `fit`): ValueError, which names the step and the file; or why there is no file: the batch can be read
-        again only if the data is a function of the step, see `ExactResume`.
+    Raises: (in `fit`) ValueError that names the step and the file; or why there is no file: a batch can be read again
+        only if the data is a function of the step, see `ExactResume`.
     """
 
     def __init__(self, directory):

@@ -16,22 +16,34 @@ PERCENTILES = (50, 90, 99)
 
 
 class TrainingFigures(StepCallback):
-    """Adds figures to the logs of each epoch, so that Keras prints them and keeps them in its history:
-        tokens_per_second       without padding
-        share_of_tokens         of the positions of a row; the rest is padding
-        flops_utilization       FLOP/s as a share of what the devices can do at most (`flops.device_ceiling`), 0 to 1
-        seconds_per_step_p50    median of the seconds of a step; also _p90 and _p99. Steps that are executed together
-                                count as their mean
-        device_memory_gib       the most that was in use on a device so far; not on a CPU
-        learning_rate           of the last step
-        gradient_norm           of the last step before clipping, with BertAdamW or BertLamb
+    """Adds speed, memory and gradients to the logs of each epoch, so that Keras prints them and keeps them in its
+    history.
 
-    The first step of a training compiles and does not count if there are others; validation never counts.
+    | name                     | meaning                                                                            |
+    | ---                      | ---                                                                                |
+    | `tokens_per_second`      | tokens without padding                                                             |
+    | `share_of_tokens`        | fraction of all positions that are tokens; the others are padding                  |
+    | `flops_utilization`      | FLOP/s as a fraction of the devices' maximum (`flops.device_ceiling`), 0 to 1      |
+    | `seconds_per_step_p50`   | median seconds of a step; also _p90 and _p99; steps executed together count as     |
+    |                          | their mean                                                                         |
+    | `device_memory_gib`      | largest memory in use on a device so far; not on a CPU                             |
+    | `learning_rate`          | that of the last step                                                              |
+    | `gradient_norm`          | that of the last step before clipping, with BertAdamW or BertLamb                  |
+
+    The first step of a training compiles, and counts only if there are no others; validation never counts.
 
     Args:
-        tokens_per_step, positions_per_step: of a batch, without and with padding. None counts them in the batches:
-            possible with texts, arrays and PyDatasets, not with a tf.data.Dataset.
-        flops_per_step: likewise.
+        tokens_per_step (int, optional): tokens of a batch, without padding. Default: None, counted in the batches,
+            which works for texts, arrays and PyDatasets, not for a tf.data.Dataset.
+        positions_per_step (int, optional): tokens of a batch with padding. Default: None, likewise.
+        flops_per_step (float, optional): FLOPs of a step. Default: None, likewise.
+
+    Example:
+        >>> model = kbi.TextRegressor.from_pretrained("small_english")
+        >>> figures = kbi.callbacks.TrainingFigures()
+        >>> history = model.fit(["Good.", "Bad."], [1.0, 0.0], callbacks=[figures], verbose=0)
+        >>> "tokens_per_second" in history.history
+        True
     """
 
     def __init__(self, tokens_per_step=None, positions_per_step=None, flops_per_step=None):

@@ -28,13 +28,20 @@ __all__ = [
 
 
 def open_checkpoint(path):
-    """Opens a checkpoint: a directory of any format, "hf://owner/name" or a published name.
+    """Opens a checkpoint without building a model: to read its configuration, its tokenizer or its tensors.
 
-    Returns: a `tensor_tables.Checkpoint`. One that is already open is returned as it is, so that `from_pretrained`
-        accepts the result of `grow`.
+    Args:
+        path (str or pathlib.Path): a directory of any format (Hugging Face, sentence-transformers, KerasHub, Google's
+            TensorFlow 1); "hf://owner/name"; a published name; or a Checkpoint, which is returned as it is.
 
-    Raises: ValueError if the checkpoint is damaged or cannot be reached. Its weights are those of the files that were
-        opened, whatever is saved there later; reading its tokenizer raises ValueError after such a save.
+    Returns: a `Checkpoint`, which every `from_pretrained` accepts as its path. Its weights are those of the files that
+        were opened, whatever is saved there later; reading its tokenizer raises ValueError after such a save.
+    Raises: ValueError if the checkpoint is damaged or cannot be reached.
+
+    Example:
+        >>> checkpoint = kbi.checkpoints.open_checkpoint("small_english")
+        >>> checkpoint.config.hidden_size, checkpoint.tokenizer.vocabulary_size
+        (256, 8000)
     """
     if isinstance(path, Checkpoint):
         return path
@@ -59,9 +66,25 @@ def open_checkpoint(path):
 
 
 def encoder_from_pretrained(path, report=False, encoder_class=None, **arguments):
-    """The encoder of a checkpoint of any family, according to its config.json; see `BertEncoder.from_pretrained`.
+    """Opens the encoder of a checkpoint of any family: BERT, RoBERTa, DeBERTa, ModernBERT and others.
 
-    Raises: also ValueError if it is not an `encoder_class`, where that is given.
+    The family is read from the checkpoint's config.json. Heads of the checkpoint are left out; a pooler that it does
+    not have starts from random weights, and a warning says so.
+
+    Args:
+        path (str or pathlib.Path): a checkpoint directory, "hf://owner/name", a published name, or an open Checkpoint.
+        report (bool, optional): whether to print the tensors used, left over and newly initialised. Default: False.
+        encoder_class (type, optional): class that the encoder has to have, such as BertEncoder. Default: None, any.
+        arguments: arguments of the encoder's constructor, such as `dtype`, `return_hidden_states`, `return_attention`,
+            `rematerialize` and `packed`; see `BertEncoder`.
+
+    Returns: the encoder, a keras.Model with a dict of arrays as input and as output.
+    Raises: ValueError if the checkpoint is damaged, cannot be reached, or is not an encoder_class.
+
+    Example:
+        >>> encoder = kbi.encoder_from_pretrained("small_english", return_hidden_states=True)
+        >>> type(encoder).__name__, sorted(encoder.output)
+        ('BertEncoder', ['hidden_states', 'pooled_output', 'sequence_output'])
     """
     checkpoint = open_checkpoint(path)
     config, needed = checkpoint.config, encoder_class
@@ -76,7 +99,11 @@ def encoder_from_pretrained(path, report=False, encoder_class=None, **arguments)
 
 
 def format_of(directory):
-    """The module that reads and writes the format of the checkpoint in `directory`."""
+    """Returns the module that reads and writes the format of a checkpoint.
+
+    Args:
+        directory (pathlib.Path): the directory of the checkpoint.
+    """
     if (directory / "bert_config.json").is_file():
         # Imported here because it needs TensorFlow, which only users of this format have to install.
         from keras_bert_impl.checkpoints import google

@@ -13,20 +13,27 @@ BY_WORD = ("token_embedding/embeddings", "masked_lm_head/decoder/embeddings", "m
 
 
 def grow(checkpoint, max_length=None, new_words=()):
-    """Changes the size of a checkpoint, for any `from_pretrained`. What is added needs training.
+    """Changes the size of a checkpoint: more positions, or more words. Added weights need training.
 
         checkpoint = kbi.checkpoints.grow(kbi.checkpoints.open_checkpoint(path), max_length=1024)
         encoder = kbi.BertEncoder.from_pretrained(checkpoint)
 
     Args:
-        checkpoint: the result of `open_checkpoint`.
-        max_length: the number of positions. Additional ones repeat the trained ones from the first, which keeps
-            neighbours close (Beltagy et al. 2020, "Longformer", section 5); if there are fewer, the first are kept.
-        new_words: words to append to the vocabulary, each a single token; each starts as the mean of all trained
-            words, in the embedding and in the output bias.
+        checkpoint (Checkpoint): the result of `open_checkpoint`.
+        max_length (int, optional): number of positions. More positions repeat the trained ones from the first, which
+            keeps neighbours close (Beltagy et al. 2020, "Longformer", section 5); fewer keep the first. Default: None,
+            unchanged.
+        new_words (list of str, optional): words to append to the vocabulary, each a single token, which starts as the
+            mean of all trained words, in the embedding and in the output bias. Default: none.
 
-    Returns: a Checkpoint; the file itself is not changed.
+    Returns: a `Checkpoint` for any `from_pretrained`; the files are not changed.
     Raises: ValueError for words that the tokenizer can never produce, or for words without a WordPieceTokenizer.
+
+    Example:
+        >>> checkpoint = kbi.checkpoints.open_checkpoint("small_english")
+        >>> grown = kbi.checkpoints.grow(checkpoint, max_length=256)
+        >>> kbi.BertEncoder.from_pretrained(grown).config.max_length
+        256
     """
     old = checkpoint.config
     read_tokenizer, vocabulary_size = _with_words(checkpoint, list(new_words))

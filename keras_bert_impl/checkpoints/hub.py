@@ -90,18 +90,21 @@ PUBLISHED = {
 
 
 def local_directory(path):
-    """The directory of a checkpoint, which is fetched from the Hugging Face hub if it is not a local one.
+    """Returns the local directory of a checkpoint, and downloads it from the Hugging Face Hub if necessary.
+
+    `huggingface_hub` caches downloads; its environment variables HF_HOME, HF_HUB_OFFLINE, HF_ENDPOINT and HF_TOKEN
+    apply.
 
     Args:
-        path: a directory, of a checkpoint or of a run that trained one; "hf://owner/name"; or a short name of
-            `PUBLISHED`, of which small_english lies in the package. A directory of that name, from where the process
-            runs, is taken before the published checkpoint.
+        path (str or pathlib.Path): the directory of a checkpoint, or of a run that trained one; "hf://owner/name"; or a
+            published name. A local directory is preferred to a published name.
 
-    `huggingface_hub` caches what it fetches; its environment variables HF_HOME, HF_HUB_OFFLINE, HF_ENDPOINT and
-    HF_TOKEN apply.
+    Returns: a pathlib.Path.
+    Raises: ValueError if there is no such directory or name, or if the Hub cannot be reached.
 
-    Returns: pathlib.Path.
-    Raises: ValueError if there is no such directory or name, or the hub cannot be reached, naming what was tried.
+    Example:
+        >>> kbi.checkpoints.local_directory("small_english").name
+        'small_english'
     """
     if str(path).startswith(SCHEME):
         return _fetch(str(path).removeprefix(SCHEME))
@@ -151,20 +154,21 @@ def _fetch(repository):
 
 
 def published_table():
-    """The table of published names, as text: sizes are in the names, everything else is on the hub."""
+    """Returns the table of published names and their repositories on the Hub, as text."""
     return "\n".join(f"{name:<41} {repository or '(in the package)'}" for name, repository in PUBLISHED.items())
 
 
 def write_card(directory, facts=None, place=model_card.HERE):
-    """Writes README.md of a checkpoint: what the checkpoint itself knows, and facts, added to those that its card has.
-    One process writes.
+    """Writes the model card of a checkpoint, README.md, from the checkpoint and from facts.
+
+    With several processes, one writes.
 
     Args:
-        directory: a checkpoint in Hugging Face's format.
-        facts: a `CardFacts`, whose fields take the place of those that the card has; None for none.
-        place: "owner/name" on the hub for the programs of the card; default is the directory.
+        directory (str or pathlib.Path): a checkpoint in Hugging Face's format.
+        facts (CardFacts, optional): facts that replace those of the card. Default: None.
+        place (str, optional): "owner/name" on the Hub, for the programs of the card. Default: the directory.
 
-    Returns: whether a card was written: a README.md that somebody else has written stays as it is.
+    Returns: whether a card was written. A README.md that somebody else wrote is kept.
     Raises: ValueError if the directory holds no such checkpoint.
     """
     if not is_chief():
@@ -191,21 +195,23 @@ def origin_of(model):
 
 
 def push_to_hub(model, repository, facts=None, private=True, message="A checkpoint of keras_bert_impl"):
-    """Uploads a checkpoint to the Hugging Face hub, where `from_pretrained("hf://owner/name")` finds it.
+    """Uploads a model to the Hugging Face Hub, from where `from_pretrained("hf://owner/name")` opens it.
 
-    The programs of its card then fetch the checkpoint from there; a README.md that somebody else has written is
-    uploaded as it is. Access is that of `huggingface_hub`: the environment variable HF_TOKEN, or `hf auth login`.
+    Files and model card are those of `save_pretrained` and `checkpoints.write_card`. A README.md that somebody else
+    wrote is uploaded unchanged. Log in with `hf auth login`, or set the environment variable HF_TOKEN.
+
+        kbi.push_to_hub(model, "your-name/your-model")
 
     Args:
-        model: a model or an encoder; or the directory of a checkpoint in Hugging Face's format, of which only the files
-            of the checkpoint and its card are uploaded.
-        repository: "owner/name"; created if it does not exist.
-        facts: a `CardFacts`, added to those of the card of the directory; None for none.
-        private: whether a new repository can be seen by its owner alone.
-        message: of the commit.
+        model (keras.Model, str or pathlib.Path): a model or encoder; or the directory of a checkpoint in Hugging Face's
+            format, of which only the files of the checkpoint and its card are uploaded.
+        repository (str): "owner/name"; created if it does not exist.
+        facts (CardFacts, optional): facts for the card, added to those of the directory. Default: None.
+        private (bool, optional): whether a new repository is private. Default: True.
+        message (str, optional): message of the commit. Default: "A checkpoint of keras_bert_impl".
 
-    Returns: the address of the commit.
-    Raises: ValueError for a name without an owner or a directory without a checkpoint.
+    Returns: the address of the commit, a str.
+    Raises: ValueError for a repository without an owner, or a directory without a checkpoint.
     """
     repository = str(repository).removeprefix(SCHEME)
     if repository.count("/") != 1:

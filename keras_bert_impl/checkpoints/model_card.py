@@ -29,16 +29,16 @@ HERE = "."  # the checkpoint in the programs of a card that lies beside it
 
 
 class Figure(typing.NamedTuple):
-    """A figure in a card.
+    """A measured metric in a model card.
 
     Fields:
-        name: such as "accuracy".
-        value: the figure itself, not in percent.
-        split: the data that it was measured on, such as "test".
-        deviation: one standard deviation of `value`; None if it is not known.
-        over: what the deviation is over, such as "5 seeds" or "277 examples".
-        baselines: (what, value) of the same figure without this model.
-        class_name: the class that the figure is of, such as "equivalent" for the F1 of MRPC; "" for one of all classes.
+        name (str): name of the metric, such as "accuracy".
+        value (float): the value, not in percent.
+        split (str): the data that it was measured on, such as "test".
+        deviation (float): one standard deviation of `value`; None if it is not known.
+        over (str): what the deviation is over, such as "5 seeds" or "277 examples".
+        baselines (tuple): (name, value) of the same metric without this model.
+        class_name (str): class of the metric, such as "equivalent" for the F1 of MRPC; "" for all classes.
     """
 
     name: str
@@ -57,17 +57,17 @@ class Figure(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class CardFacts:
-    """What a model card says that the checkpoint does not know. Nothing is said of what is left out.
+    """Facts for a model card that the checkpoint itself does not know. The card leaves out facts that are not given.
 
     Args:
-        license: as the hub names it, such as "apache-2.0".
-        languages: codes of the languages, such as ("en", "de").
-        base_model: "owner/name" of the checkpoint that training started from.
-        datasets: "owner/name" of datasets of the hub.
-        task: name of what was trained, such as "mrpc".
-        data: (what, number) of what was trained on, such as ("training rows", 3668).
-        notes: sentences about how it was trained.
-        figures: what was measured.
+        license (str, optional): as the Hub names it, such as "apache-2.0".
+        languages (tuple of str, optional): codes of the languages, such as ("en", "de").
+        base_model (str, optional): "owner/name" of the checkpoint that training started from.
+        datasets (tuple of str, optional): "owner/name" of datasets on the Hub.
+        task (str, optional): name of the task, such as "mrpc".
+        data (tuple, optional): (name, number) of the training data, such as ("training rows", 3668).
+        notes (tuple of str, optional): sentences about the training.
+        figures (tuple of Figure, optional): measured metrics.
     """
 
     license: str | None = None
@@ -96,7 +96,7 @@ class CardFacts:
 
 
 def facts_of(directory):
-    """The `CardFacts` of a checkpoint; empty ones if its card has none."""
+    """Returns the `CardFacts` in the card of a checkpoint directory; empty ones if there is no card."""
     path = pathlib.Path(directory, FILE)
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
     line = next((line for line in lines if line.startswith(FACTS[0])), None)

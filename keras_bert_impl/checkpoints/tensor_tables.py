@@ -36,22 +36,24 @@ class Source(typing.NamedTuple):
 
 
 class Checkpoint(typing.NamedTuple):
-    """An open checkpoint of any format: its small files have been read, its weights not yet.
+    """An open checkpoint of any format, as `open_checkpoint` returns it. Its weights are read when they are needed.
+
+    The properties `tokenizer` (a Tokenizer, or None) and `task` (such as "ForMaskedLM") are most often used.
 
     Fields:
-        config: the configuration of its family, already checked against the tensors' shapes.
-        rows: the format's table: (path of our weight, names of their tensors, Transform).
-        source: the tensors.
-        read_tokenizer: function that returns its tokenizer, or None if there is no vocabulary.
-        sequence_length: the number of tokens that texts are cut to; None if it is not specified.
-        class_names: of its classifier; None if it has no classifier or is a regressor.
-        architecture: Hugging Face's name of the model; None if it is not specified.
-        head_arguments: the arguments of a model that it specifies: dropout_rate, multi_label, null_threshold,
-            long_texts, and as token_dropout_rate the dropout_rate of a model that scores tokens; see `arguments_of`.
-        read_pooling: function that returns how it makes vectors of texts, as arguments: pooling, normalize,
-            sequence_length. Raises ValueError if no model here would compute the same vectors.
-        read_ranking: likewise how it makes scores of pairs: score_activation, sequence_length.
-        untrained: the names of heads that had random values when it was saved; see `untrained_heads`.
+        config (EncoderConfig): configuration of its family, checked against the tensors' shapes.
+        rows (list): table of the format: (path of our weight, names of its tensors, Transform).
+        source (Source): names, shapes and types of the tensors, and a function that reads them.
+        read_tokenizer (function): returns the tokenizer; None if there is no vocabulary.
+        sequence_length (int): number of tokens that texts are truncated to; None if it is not given.
+        class_names (list of str): names of its classes; None without a classifier, and for a regressor.
+        architecture (str): Hugging Face's name of the model, such as "BertForMaskedLM"; None if it is not given.
+        head_arguments (dict): arguments of the model: dropout_rate, multi_label, null_threshold, long_texts; and
+            token_dropout_rate, the dropout_rate of a model that scores tokens; see `arguments_of`.
+        read_pooling (function): returns how texts become vectors: pooling, normalize, sequence_length. Raises
+            ValueError if no model here would compute the same vectors.
+        read_ranking (function): returns how pairs are scored: score_activation, sequence_length.
+        untrained (tuple of str): names of heads that had random values when it was saved.
     """
 
     config: EncoderConfig

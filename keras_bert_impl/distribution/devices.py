@@ -37,12 +37,17 @@ JOINED_BY = {"multi_worker": ("TF_CONFIG",)} | dict.fromkeys(
 
 @contextlib.contextmanager
 def distributed(options):
-    """Within this context, models are built on the devices of these options, which later also train them.
+    """Context in which models are built on several devices, which later also train them.
 
-    It must be entered before anything is computed: devices cannot be divided afterwards.
+    Enter it before anything is computed: devices cannot be divided afterwards.
+
+        from keras_bert_impl.distribution import Distribution, distributed
+
+        with distributed(Distribution(distribution="data_parallel")):
+            model = kbi.TextClassifier.from_pretrained("bert-base-uncased", num_classes=2)
 
     Args:
-        options: a Distribution, or an object with its attributes.
+        options (Distribution): the devices, or an object with the same attributes.
 
     Raises: ValueError for a kind that the backend or the machine does not support, naming the alternatives.
     """

@@ -25,12 +25,12 @@ def active_strategy():
 
 
 def num_processes():
-    """The number of processes that train together: 1 except with multi_worker and in JAX programs of several."""
+    """Returns the number of processes that train together: 1, unless multi_worker or several JAX processes are used."""
     return process_number_and_count()[1]
 
 
 def is_chief():
-    """Whether this process is the one that prints and writes."""
+    """Returns whether this process is the one that prints and writes files."""
     return process_number_and_count()[0] == 0
 
 
@@ -82,7 +82,11 @@ def gathered_from_processes(number):
 
 
 def from_chief(number):
-    """The whole number that the chief gives; those of the others do not count. All processes must call it."""
+    """Returns the number that the chief process passes, in all processes, all of which must call it.
+
+    Args:
+        number (int): a whole number; those of other processes are ignored.
+    """
     return gathered_from_processes(int(number))[0]
 
 

@@ -32,7 +32,7 @@ def in_scope_of_model(method):
 
 
 def num_replicas():
-    """The number of parts into which a batch is divided."""
+    """Returns the number of parts that a batch is divided into."""
     strategy = active_strategy()
     if strategy is not None:
         return strategy.num_replicas_in_sync

@@ -32,27 +32,39 @@ RIGHT_TO_LEFT = "bert_right_to_left"  # the model_type of a BERT that reads from
 
 @dataclasses.dataclass(frozen=True)
 class BertConfig(EncoderConfig):
-    """The shape of a BERT encoder; the defaults are BERT-base, uncased (Devlin et al. 2019, section 3).
+    """The sizes and settings of a BERT encoder. The defaults are BERT-base, uncased (Devlin et al. 2019, section 3).
+
+    `BertConfig.from_name` has the published sizes: bert_tiny, bert_mini, bert_small, bert_medium (Turc et al. 2019),
+    bert_base and bert_large.
 
     Args:
-        vocabulary_size: rows of the token embedding.
-        hidden_size: width H of every layer; a multiple of `num_heads`.
-        num_layers: transformer blocks L.
-        num_heads: attention heads A.
-        intermediate_size: width of the feed-forward layer; None means 4 * hidden_size, as in the paper.
-        activation: "gelu" (exact, the default as in Hugging Face), "gelu_tanh" (the approximation that
-            Google's code computes) or "relu".
-        hidden_dropout_rate, attention_dropout_rate: 0.1 in the paper (appendix A.2).
-        max_length: rows of the position table, hence the longest row in tokens.
-        num_segments: rows of the segment table. With one, both texts of a pair have it.
-        initializer_range: standard deviation of the truncated normal that weights start from.
-        layer_norm_epsilon: 1e-12 in Google's code.
-        pad_id: the id of [PAD], written to Hugging Face's config.json.
-        direction: which tokens a token attends to: "both" sides as in BERT, "left_to_right" itself and those before it,
-            as in GPT (section 5.1; Hugging Face's `is_decoder`), or "right_to_left" itself and those after it, which
-            transformers does not have: its model_type is then one that transformers refuses.
+        vocabulary_size (int, optional): number of tokens in the vocabulary. Default: 30522.
+        hidden_size (int, optional): width of every layer, a multiple of num_heads. Default: 768.
+        num_layers (int, optional): number of transformer blocks. Default: 12.
+        num_heads (int, optional): number of attention heads. Default: 12.
+        intermediate_size (int, optional): width of the feed-forward layer. Default: 4 * hidden_size, as in the paper.
+        activation (str, optional): "gelu", the exact function, as in Hugging Face; "gelu_tanh", the approximation in
+            Google's code; or "relu". Default: "gelu".
+        hidden_dropout_rate (float, optional): dropout of hidden states. Default: 0.1, as in the paper (appendix A.2).
+        attention_dropout_rate (float, optional): dropout of attention. Default: 0.1, as in the paper.
+        max_length (int, optional): number of positions, hence the largest number of tokens. Default: 512.
+        num_segments (int, optional): number of segment embeddings. With 1, both texts of a pair share it. Default: 2.
+        initializer_range (float, optional): standard deviation of the truncated normal that weights start from.
+            Default: 0.02.
+        layer_norm_epsilon (float, optional): epsilon of layer norms. Default: 1e-12, as in Google's code.
+        pad_id (int, optional): ID of [PAD]. Default: 0.
+        tie_word_embeddings (bool, optional): whether a masked-LM head scores words by the token embedding.
+            Default: True.
+        direction (str, optional): which tokens a token attends to: "both" sides, as in BERT; "left_to_right", itself
+            and those before it, as in GPT (section 5.1; Hugging Face's `is_decoder`); or "right_to_left", itself and
+            those after it, which transformers does not have. Default: "both".
 
-    Raises: ValueError for a shape that no BERT can have, naming field and value.
+    Raises: ValueError for a size that no BERT can have, naming field and value.
+
+    Example:
+        >>> config = kbi.BertConfig.from_name("bert_tiny", vocabulary_size=8000)
+        >>> config.num_layers, config.hidden_size, config.max_length
+        (2, 128, 512)
     """
 
     num_segments: int = 2
@@ -90,11 +102,21 @@ class BertConfig(EncoderConfig):
 
     @classmethod
     def from_google(cls, path):
-        """Reads google-research/bert's `bert_config.json`; its "gelu" is the tanh approximation."""
+        """Reads google-research/bert's `bert_config.json`, whose "gelu" is the tanh approximation.
+
+        Args:
+            path (str or pathlib.Path): the file.
+
+        Returns: a `BertConfig`.
+        Raises: ValueError for a file that is no configuration of a BERT.
+        """
         return cls.from_keys(path, read_json(path), GOOGLE_ACTIVATIONS)
 
     def to_google(self):
-        """The dict of a `bert_config.json`. Raises ValueError for exact GELU, which Google's code does not have."""
+        """Returns the content of a `bert_config.json`, a dict.
+
+        Raises: ValueError for exact GELU, which Google's code does not have.
+        """
         activations = {ours: theirs for theirs, ours in GOOGLE_ACTIVATIONS.items()}
         if self.activation not in activations:
             raise ValueError(
@@ -109,23 +131,39 @@ class BertConfig(EncoderConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class BertEncoder(FamilyEncoder):
-    """The transformer encoder of Devlin et al. 2019, as a functional model.
+    """Turns token IDs into vectors: the transformer encoder of Devlin et al. 2019, as a functional Keras model.
+
+    `BertEncoder.from_pretrained` opens a checkpoint; the constructor makes random weights, for pre-training. To train a
+    task, put the encoder into a model such as `TextClassifier`, or build layers on its outputs.
 
     Args:
-        config: a BertConfig.
-        packed: whether rows may hold several sequences; adds the inputs `position_ids` and `sequence_ids`.
-        return_hidden_states: adds the output `hidden_states`, (batch, layers + 1, length, hidden_size), the
-            embeddings first.
-        return_attention: adds the output `attention_probabilities`, (batch, layers, heads, length, length).
-        rematerialize: whether training computes each block a second time for its gradients, instead of keeping its
-            activations in memory (gradient checkpointing).
-        dtype: dtype policy of all layers, for example "mixed_bfloat16"; default is Keras' global policy.
+        config (BertConfig): the sizes and settings.
+        packed (bool, optional): whether a row may hold several sequences; adds the inputs `position_ids` and
+            `sequence_ids`. Default: False.
+        return_hidden_states (bool, optional): adds the output `hidden_states`, (batch, layers + 1, length,
+            hidden_size), the embeddings first. Default: False.
+        return_attention (bool, optional): adds the output `attention_probabilities`, (batch, layers, heads, length,
+            length). Default: False.
+        rematerialize (bool, optional): whether training computes each block twice to save memory (gradient
+            checkpointing). Default: False.
+        dtype (str, optional): dtype policy of all layers, such as "mixed_bfloat16". Default: Keras' global policy.
+        name (str, optional): name of the model. Default: "bert_encoder".
+        trainable (bool, optional): whether the weights are trained. Default: True.
 
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
-    Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size):
-            a dense tanh layer over the first token, as in Google's code; over the last one of a row that is read from
-            left to right, whose first token sees no other.
-    Raises: ValueError for a row longer than `config.max_length`, and for both `rematerialize` and `return_attention`.
+    Output: dict of `sequence_output` (batch, length, hidden_size), and `pooled_output` (batch, hidden_size), a dense
+            tanh layer over the first token; with direction "left_to_right", over the last one, as only it sees all
+            others.
+    Raises: ValueError for inputs longer than `config.max_length`, and for rematerialize with return_attention.
+
+    Example:
+        >>> encoder = kbi.BertEncoder.from_pretrained("small_english")
+        >>> tokenizer = kbi.checkpoints.open_checkpoint("small_english").tokenizer
+        >>> outputs = encoder(tokenizer(["A cat sleeps.", "A dog rests."]))
+        >>> {name: tuple(array.shape) for name, array in sorted(outputs.items())}
+        {'pooled_output': (2, 256), 'sequence_output': (2, 32, 256)}
+        >>> score = keras.layers.Dense(1)(encoder.output["pooled_output"])
+        >>> model = keras.Model(encoder.input, score)  # a head of your own
     """
 
     config_class = BertConfig

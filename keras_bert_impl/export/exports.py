@@ -17,51 +17,52 @@ from keras_bert_impl.models.task_model import checked_sequence_length
 
 
 def export_saved_model(model, directory, tokenizer=None, sequence_length=None, overwrite=False, figures=None):
-    """Writes a SavedModel that takes raw strings; TensorFlow and tensorflow_text alone load it.
+    """Exports a model as a TensorFlow SavedModel that takes raw strings, for TensorFlow Serving and C++.
 
-    Unless stated otherwise, a signature takes `text`, (batch,) strings. Any string is accepted, including the empty one
-    and invalid UTF-8. Single texts that are longer than a row are read as the model's `long_texts` says; where it has
-    none, and in pairs, they are cut.
+    TensorFlow and tensorflow_text alone load it. Any string is accepted, including the empty one and invalid UTF-8. The
+    signature `serving_default` takes `text`, (batch,) strings, unless other inputs are given here:
 
-    TextClassifier, `serving_default`, and `pairs`, which also takes `text_pair`:
-        `logits` and `probabilities` (batch, classes), `class_id` (batch,), `label` (batch,), the name of the class.
-        With multi_label: `logits`, `probabilities` (batch, classes), the sigmoid for each class, and `labels` (batch,
-        most), the names of the classes of probability above 0.5, the likeliest first, padded with ""
-    MaskedLM, `serving_default`; a text without [MASK] has no guesses:
-        `tokens`, `token_ids`, `probabilities` (batch, masks, 5), the likeliest first, where masks is the largest number
-        of masks in a text; padded with "", the id of [PAD] and 0
-    TextRegressor, `serving_default`, and `pairs`, which also takes `text_pair`:
-        `value` (batch,)
-    TokenClassifier, `serving_default`; words are separated by white space:
-        `words`, `labels`, `probabilities` (batch, words), padded with ""; of texts of any length, as `tag` reads them
-    MultipleChoice, `serving_default`, which also takes `endings`, (batch, choices) strings:
-        `logits`, `probabilities` (batch, choices), `class_id` (batch,), the number of the likeliest ending
-    NextSentencePredictor, `serving_default`, which also takes `text_pair`:
-        `logits` (batch, 2), `probability` (batch,) that `text_pair` follows `text`
-    QuestionAnswerer, `serving_default`, which takes `question` and `context`, of any length:
-        `answer` (batch,), `begin` and `end`, its bytes in the context, `score`, `null_odds`, higher if no answer is
-        likelier
-    TextEmbedder, `serving_default`:
-        `vector` (batch, width)
-    An encoder, `serving_default`:
-        `pooled_output`, if it has a pooler, and `mean_pooled` (batch, hidden_size), the mean over all tokens of the
-        text, [CLS] and [SEP] included; `sequence_output` (batch, length, hidden_size); `token_ids`, `padding_mask`
+    | model                 | inputs                | outputs                                                        |
+    | ---                   | ---                   | ---                                                            |
+    | TextClassifier        | `text`                | `logits`, `probabilities` (batch, classes); `class_id`,        |
+    |                       |                       | `label` (batch,)                                               |
+    | with multi_label      | `text`                | `logits`, `probabilities` (batch, classes); `labels` (batch,   |
+    |                       |                       | most), classes above 0.5, the likeliest first, padded with ""  |
+    | TextRegressor         | `text`                | `value` (batch,)                                               |
+    | TokenClassifier       | `text`                | `words`, `labels`, `probabilities` (batch, words), padded with |
+    |                       |                       | ""; words are separated by white space                         |
+    | MultipleChoice        | `text`, `endings`     | `logits`, `probabilities` (batch, choices); `class_id`         |
+    |                       | (batch, choices)      | (batch,)                                                       |
+    | NextSentencePredictor | `text`, `text_pair`   | `logits` (batch, 2); `probability` (batch,)                    |
+    | QuestionAnswerer      | `question`, `context` | `answer`, `begin`, `end` (bytes of the context), `score`,      |
+    |                       |                       | `null_odds` (batch,), higher if no answer is likelier          |
+    | MaskedLM              | `text`                | `tokens`, `token_ids`, `probabilities` (batch, masks, 5), the  |
+    |                       |                       | likeliest first, padded with "", the ID of [PAD] and 0         |
+    | TextEmbedder          | `text`                | `vector` (batch, width)                                        |
+    | encoder               | `text`                | `pooled_output` (if it has a pooler), `mean_pooled` (batch,    |
+    |                       |                       | hidden_size); `sequence_output` (batch, length, hidden_size);  |
+    |                       |                       | `token_ids`, `padding_mask` (batch, length)                    |
 
-    Each of these that takes only `text` in `serving_default` also has the signature `attention`:
-        `tokens` (batch, length), padded with "", and `attention` (batch, layers, heads, length, length): the share of
-        the attention of a token (fourth axis) that a token (fifth axis) receives; 0 in the rows of padding
+    TextClassifier and TextRegressor also have the signature `pairs`, which takes `text_pair` as well. Models that take
+    only `text` have the signature `attention`: `tokens` (batch, length), padded with "", and `attention` (batch,
+    layers, heads, length, length), the attention that each token (fourth axis) pays to each (fifth axis), 0 for
+    padding.
 
-    On JAX or torch, the SavedModel is written by a separate process that runs TensorFlow. Beside the model lie the
-    files that `export_files.write` lists.
+    Texts above sequence_length are read as the model's `long_texts` says; without it, and in pairs, they are truncated.
+    A TokenClassifier and a QuestionAnswerer read texts of any length. A text without [MASK] has no guesses. On JAX or
+    torch, a separate process that runs TensorFlow writes the SavedModel. The other files of the directory are those of
+    `export_files.write`.
+
+        kbi.export.export_saved_model(model, "exported")
 
     Args:
-        model: a model of one of these kinds.
-        directory: target directory; it is written completely or not at all, and may be moved afterwards.
-        tokenizer: a Tokenizer; None means the model's own, which an encoder does not have.
-        sequence_length: longer texts are cut to this many tokens; None means the model's own, or an encoder's
-            max_length.
-        overwrite: whether to replace a SavedModel that is already there.
-        figures: scores of the model, for config.json: a dict that JSON can hold.
+        model (keras.Model): a model of one of the kinds in the table, or an encoder.
+        directory (str or pathlib.Path): target; it is written completely or not at all, and can be moved afterwards.
+        tokenizer (Tokenizer, optional): tokenizer. Default: the model's own, which an encoder does not have.
+        sequence_length (int, optional): number of tokens that texts are truncated to. Default: the model's own; an
+            encoder's max_length.
+        overwrite (bool, optional): whether to replace an export that is already there. Default: False.
+        figures (dict, optional): metrics of the model for config.json, of values that JSON can hold. Default: None.
 
     Raises: ValueError if the directory is not empty, or if the model is of another kind, has no tokenizer, takes fewer
         tokens, or is of a class that the TensorFlow process cannot import; ImportError without TensorFlow; RuntimeError
@@ -76,30 +77,38 @@ def export_saved_model(model, directory, tokenizer=None, sequence_length=None, o
 def export_onnx(
     model, directory, tokenizer=None, sequence_length=None, overwrite=False, precision="float32", figures=None
 ):
-    """Writes an ONNX file, which ONNX Runtime runs, whichever backend trained the model.
+    """Exports a model as an ONNX file, for ONNX Runtime, transformers.js and optimum, from any backend.
 
-    The file, onnx/model.onnx, has the names that transformers gives to arrays, so that sentence-transformers, optimum
-    and transformers.js open the directory. It takes rows of ids, `input_ids`, `token_type_ids` and `attention_mask`,
-    int64 (batch, length), both sizes free; for choices (batch, choices, length). Its outputs are float32: `logits`, and
-    what follows from them; `start_logits` and `end_logits` of answers; `sentence_embedding` and `last_hidden_state` of
-    a TextEmbedder; `last_hidden_state`, `pooler_output` and `mean_pooled` of an encoder. A masked LM has logits at all
-    positions. Beside it lie the files that `export_files.write` lists; with tokenizer.json, the `tokenizers` library
-    alone makes the rows.
+    The file is onnx/model.onnx, with transformers' names of arrays. Its inputs are `input_ids`, `token_type_ids` and
+    `attention_mask`, int64 (batch, length), both sizes free; for choices (batch, choices, length). Its outputs are
+    float32:
 
-    Weights of other types are exported in float32. On TensorFlow or JAX, a separate process that runs torch writes the
-    file. Before anything is kept, ONNX Runtime computes rows of several sizes, which have to equal the model's to 1e-4
-    of the largest output.
+    | model             | outputs                                              |
+    | ---               | ---                                                  |
+    | classifiers       | `logits`, and what follows from them                 |
+    | MaskedLM          | `logits` at all positions                            |
+    | QuestionAnswerer  | `start_logits`, `end_logits`                         |
+    | TextEmbedder      | `sentence_embedding`, `last_hidden_state`            |
+    | encoder           | `last_hidden_state`, `pooler_output`, `mean_pooled`  |
+
+    The other files of the directory are those of `export_files.write`; with tokenizer.json, the `tokenizers` library
+    alone makes the inputs. Weights of other types are exported in float32. On TensorFlow or JAX, a separate process
+    that runs torch writes the file. Before anything is kept, ONNX Runtime computes inputs of several sizes, and its
+    outputs have to equal the model's to 1e-4 of the largest output.
+
+        kbi.export.export_onnx(model, "exported")
+        answers = kbi.export.open_export("exported")(["A wonderful film."])
 
     Args:
-        model: a model of one of these kinds.
-        directory: target directory; it is written completely or not at all, and may be moved afterwards.
-        tokenizer: a Tokenizer; None means the model's own, which an encoder does not have.
-        sequence_length: longer texts are cut to this many tokens; None means the model's own, or an encoder's
-            max_length.
-        overwrite: whether to replace an export that is already there.
-        precision: float32, float16, bfloat16, int8_weights or int8: what each format makes of it, by the tool of its
-            runtime, is in `precisions`.
-        figures: scores of the model, for config.json: a dict that JSON can hold.
+        model (keras.Model): a model of one of the kinds in the table, or an encoder.
+        directory (str or pathlib.Path): target; it is written completely or not at all, and can be moved afterwards.
+        tokenizer (Tokenizer, optional): tokenizer. Default: the model's own, which an encoder does not have.
+        sequence_length (int, optional): number of tokens that texts are truncated to. Default: the model's own; an
+            encoder's max_length.
+        overwrite (bool, optional): whether to replace an export that is already there. Default: False.
+        precision (str, optional): "float32", "float16", "bfloat16", "int8_weights" or "int8", where the format has it;
+            see `export.precisions`. Default: "float32".
+        figures (dict, optional): metrics of the model for config.json, of values that JSON can hold. Default: None.
 
     Raises: ValueError if the directory is not empty, if the format does not have the precision, or if the model is of
         another kind, quantized, has no tokenizer, takes fewer tokens, or is of a class that another process cannot
@@ -118,11 +127,24 @@ def export_openvino(
     figures=None,
     calibration_texts=None,
 ):
-    """Writes an OpenVINO model, openvino/openvino_model.xml and .bin, from the file of `export_onnx`; see there.
+    """Exports a model for OpenVINO, for Intel's processors: openvino/openvino_model.xml and .bin.
 
-    It has to be opened with INFERENCE_PRECISION_HINT f32, as example.py does, to give the model's outputs: where the
-    processor can, OpenVINO computes in bfloat16 by default. For the precision int8, `calibration_texts` are a few
-    hundred typical texts, as the model's `predict` takes them.
+    It is made from the file of `export_onnx`, with the same inputs, outputs and errors. Open it with
+    INFERENCE_PRECISION_HINT f32, as its example.py does: by default OpenVINO computes in bfloat16 where the processor
+    can, and the outputs differ from the model's.
+
+    Args:
+        model (keras.Model): a model of one of the kinds in the table, or an encoder.
+        directory (str or pathlib.Path): target; it is written completely or not at all, and can be moved afterwards.
+        tokenizer (Tokenizer, optional): tokenizer. Default: the model's own, which an encoder does not have.
+        sequence_length (int, optional): number of tokens that texts are truncated to. Default: the model's own; an
+            encoder's max_length.
+        overwrite (bool, optional): whether to replace an export that is already there. Default: False.
+        precision (str, optional): "float32", "float16", "bfloat16", "int8_weights" or "int8", where the format has it;
+            see `export.precisions`. Default: "float32".
+        figures (dict, optional): metrics of the model for config.json, of values that JSON can hold. Default: None.
+        calibration_texts (list, optional): a few hundred typical texts, as `predict` takes them, for the precision
+            "int8". Default: None.
     """
     texts = calibration_texts
     write_rows("openvino", model, directory, tokenizer, sequence_length, overwrite, precision, figures, texts)
@@ -131,9 +153,22 @@ def export_openvino(
 def export_litert(
     model, directory, tokenizer=None, sequence_length=None, overwrite=False, precision="float32", figures=None
 ):
-    """Writes a LiteRT file, model.tflite; see `export_onnx`. On JAX or torch, a process that runs TensorFlow writes it.
+    """Exports a model for LiteRT (TensorFlow Lite), for phones: model.tflite.
 
-    Its signature takes and returns arrays by name; the interpreter adapts to another size of rows by itself.
+    Inputs, outputs and errors are those of `export_onnx`. Its signature takes and returns arrays by name; the
+    interpreter adapts to other sizes by itself. On JAX or torch, a separate process that runs TensorFlow writes the
+    file.
+
+    Args:
+        model (keras.Model): a model of one of the kinds in the table, or an encoder.
+        directory (str or pathlib.Path): target; it is written completely or not at all, and can be moved afterwards.
+        tokenizer (Tokenizer, optional): tokenizer. Default: the model's own, which an encoder does not have.
+        sequence_length (int, optional): number of tokens that texts are truncated to. Default: the model's own; an
+            encoder's max_length.
+        overwrite (bool, optional): whether to replace an export that is already there. Default: False.
+        precision (str, optional): "float32", "float16", "bfloat16", "int8_weights" or "int8", where the format has it;
+            see `export.precisions`. Default: "float32".
+        figures (dict, optional): metrics of the model for config.json, of values that JSON can hold. Default: None.
     """
     write_rows("litert", model, directory, tokenizer, sequence_length, overwrite, precision, figures)
 

@@ -133,18 +133,22 @@ def rows_of(encodings):
 
 
 def open_export(directory, threads=None, batch_size=32):
-    """Opens an export of any format for any number of texts: on a CPU the fastest way from texts to outputs in Python.
+    """Opens an export of any format, as a function from texts to outputs; on a CPU the fastest way in Python.
+
+        answer = kbi.export.open_export("exported")
+        answer(["A wonderful film."])["probabilities"]
 
     Args:
-        directory: as `export_saved_model`, `export_onnx`, `export_openvino` or `export_litert` wrote it.
-        threads: threads that share one operation; None means one for each core. Those of a SavedModel can only be
-            chosen before TensorFlow computes.
-        batch_size: texts that are computed together. They are sorted by length, so that little of a batch is padding.
+        directory (str or pathlib.Path): an export of `export_saved_model`, `export_onnx`, `export_openvino` or
+            `export_litert`.
+        threads (int, optional): number of threads that share one operation; for a SavedModel it has to be set before
+            TensorFlow computes. Default: one for each core.
+        batch_size (int, optional): number of texts in a batch, which are sorted by length. Default: 32.
 
-    Returns: a function from a list of texts, or of pairs of texts, to a dict of arrays, one row for each text in the
-        order given; outputs with an axis of tokens are filled up with 0 (strings with b"") to the longest text.
-    Raises: ValueError if the directory holds no export, RuntimeError if the threads can no longer be chosen; the
-        function raises ValueError for one string and for no texts.
+    Returns: a function from a list of texts, or of pairs of texts, to a dict of arrays, whose first axis has the order
+        of the texts. Outputs for each token are padded with 0 (strings with b"") to the longest text. The function
+        raises ValueError for a single str and for no texts.
+    Raises: ValueError if the directory holds no export; RuntimeError if the number of threads can no longer be set.
     """
     answer = open_texts(directory, threads)
 

@@ -7,21 +7,37 @@ from keras import ops
 
 
 class Label(typing.NamedTuple):
-    """A class of a text: its name and its probability."""
+    """A class of a text or a word, as `TextClassifier.classify` and `TokenClassifier.tag` return it.
+
+    Fields:
+        label (str): name of the class.
+        probability (float): its probability.
+    """
 
     label: str
     probability: float
 
 
 class Choice(typing.NamedTuple):
-    """The most probable ending of a text: its number, and the probabilities of all endings."""
+    """The choice that `MultipleChoice.choose` made.
+
+    Fields:
+        number (int): number of the most probable choice, from 0.
+        probabilities (list of float): probabilities of all choices.
+    """
 
     number: int
     probabilities: list[float]
 
 
 class Match(typing.NamedTuple):
-    """A text that was found: its number in the corpus, the text (None where the corpus is vectors), and its score."""
+    """A text that `TextEmbedder.search` or `Reranker.rank` found.
+
+    Fields:
+        number (int): number of the text in the corpus, from 0.
+        text (str): the text; None if the corpus was given as vectors.
+        score (float): its similarity or relevance to the query.
+    """
 
     number: int
     text: str | None
@@ -60,7 +76,7 @@ def of_length_one(vectors):
 
 
 def matches(scores, texts, top_k):
-    """The `top_k` texts of the largest of their scores, (texts,), or all, as a list of Match."""
+    """The `top_k` texts of the largest of their scores, (texts,), or all, as a list of `Match`."""
     return [Match(int(place), texts[place], float(scores[place])) for place in best(scores[None], top_k)[0]]
 
 

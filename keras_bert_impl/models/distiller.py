@@ -13,38 +13,50 @@ from keras_bert_impl.models.text_classifier import TextClassifier
 
 
 class Distiller(SumOfMeansModel):
-    """Trains a student to compute what a frozen teacher computes of the same rows, as DistilBERT (Sanh et al. 2019,
-    sections 2 and 3) and TinyBERT (Jiao et al. 2020, section 3) were.
+    """Trains a small student to imitate a large, frozen teacher, as DistilBERT and TinyBERT were trained.
 
     Each weight above 0 adds a part to the loss:
 
-    - `soft_target_loss`: the divergence from the teacher's distributions over the vocabulary, or over the classes of a
-      text, both softened by the temperature (Hinton et al. 2015, section 2);
+    - `soft_target_loss`: divergence from the teacher's distributions over words or classes, both softened by the
+      temperature (Hinton et al. 2015, section 2);
     - `masked_lm_loss`: the masked words themselves;
-    - `cosine_loss`: 1 - the cosine of the last hidden states (DistilBERT);
+    - `cosine_loss`: 1 - the cosine of the last hidden states (DistilBERT, Sanh et al. 2019, sections 2 and 3);
     - `hidden_state_loss`: the mean squared difference of the embeddings, and of each layer from one of the teacher's,
-      evenly spaced (TinyBERT, equations 8 and 9), summed over the layers.
+      evenly spaced, summed over the layers (TinyBERT, Jiao et al. 2020, section 3, equations 8 and 9).
 
-    If the widths differ, a dense layer that is learnt and not saved brings the student's states to the teacher's.
-
-    The default weights and temperature are those of the command that DistilBERT's authors published (transformers'
-    research project `distillation`: --alpha_ce 5.0 --alpha_mlm 2.0 --alpha_cos 1.0, temperature 2), which compares
-    distributions at all tokens, not only at the masked ones.
+    If the widths differ, a dense layer that is trained and not saved maps the student's states to the teacher's. The
+    default weights and temperature are those of the command that DistilBERT's authors published (transformers' research
+    project `distillation`: --alpha_ce 5.0 --alpha_mlm 2.0 --alpha_cos 1.0, temperature 2).
 
     Args:
-        student, teacher: two MaskedLM, two TextClassifier, or, for hidden states alone, two encoders or models over
-            them. The teacher computes without dropout, and is not part of what `callbacks.ExactResume` saves.
-        temperature: of the soft targets.
-        soft_target_weight, masked_lm_weight, cosine_weight, hidden_state_weight: of the parts of the loss.
-        soft_targets: at which tokens a MaskedLM's distributions are compared: "all", or "masked", which takes a seventh
-            of the products with the vocabulary, and of the memory for their logits.
+        student (keras.Model): a MaskedLM or TextClassifier; for hidden states alone, an encoder or a model over one.
+        teacher (keras.Model): a model of the same kind. It computes without dropout, and `callbacks.ExactResume` does
+            not save it.
+        temperature (float, optional): temperature of the soft targets. Default: 2.0.
+        soft_target_weight (float, optional): weight of `soft_target_loss`. Default: 5.0.
+        masked_lm_weight (float, optional): weight of `masked_lm_loss`, for a MaskedLM. Default: 2.0.
+        cosine_weight (float, optional): weight of `cosine_loss`. Default: 1.0.
+        hidden_state_weight (float, optional): weight of `hidden_state_loss`. Default: 0.0.
+        soft_targets (str, optional): tokens at which the distributions of a MaskedLM are compared: "all", or "masked",
+            which takes a seventh of the compute and memory of the vocabulary's logits. Default: "all".
 
-    Input:  dict of the encoder's inputs, with `mask_positions` (batch, predictions), int32, for a MaskedLM.
-    Output: dict of what is compared; that of the teacher as `teacher_...`.
-
-    `fit` and `evaluate` take (inputs, labels) as `Pretrainer` for a MaskedLM; else inputs alone, such as
+    `fit` and `evaluate` take (inputs, labels) as `Pretrainer` for a MaskedLM; otherwise inputs alone, such as
     `student.rows(texts)`.
+
+    Input:  dict of the encoder's inputs; for a MaskedLM with `mask_positions` (batch, predictions), int32.
+    Output: dict of the compared outputs; those of the teacher are named `teacher_...`.
     Raises: ValueError if vocabularies or classes differ, or for soft targets of other models.
+
+    Example:
+        >>> teacher = kbi.TextClassifier.from_pretrained("small_english", num_classes=2)
+        >>> config = kbi.BertConfig.from_name("bert_tiny", vocabulary_size=8000)
+        >>> encoder = kbi.BertEncoder(config)
+        >>> student = kbi.TextClassifier(encoder, 2, tokenizer=teacher.tokenizer)
+        >>> distiller = kbi.Distiller(student, teacher)
+        >>> distiller.compile(kbi.optimization.BertAdamW(1e-3))
+        >>> history = distiller.fit(student.rows(["A wonderful film.", "Dull."]), verbose=0)
+        >>> sorted(history.history)
+        ['cosine_loss', 'loss', 'soft_target_loss']
     """
 
     def __init__(
@@ -106,7 +118,7 @@ class Distiller(SumOfMeansModel):
         return self.of_teacher.variables
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """The weighted sum of the parts of the loss, whose means it updates."""
+        """Returns the weighted sum of the parts of the loss, and updates their means."""
         rows = losses.weights_of_rows(sample_weight, x["token_ids"])
         tokens = ops.cast(x["padding_mask"], "float32") * rows[:, None]
         counted, parts = {"logits": rows}, {}
@@ -143,7 +155,11 @@ class Distiller(SumOfMeansModel):
         )
 
     def save_pretrained(self, directory):
-        """Writes the student as Hugging Face's model of its family."""
+        """Writes the student as Hugging Face's model of its family.
+
+        Args:
+            directory (str or pathlib.Path): created if it does not exist.
+        """
         self.student.save_pretrained(directory)
 
 

@@ -18,40 +18,46 @@ GENERATOR = "generator"  # the folder of the generator's checkpoint, within the 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class ElectraPretrainer(SumOfMeansModel):
-    """Replaced-token detection (Clark et al. 2020, section 3.1): a small masked language model guesses the masked
-    tokens, one guess for each is drawn, and the discriminator tells for every token whether it is the original one.
+    """Pre-trains ELECTRA or DeBERTa-v3: a generator replaces tokens, and a discriminator learns to find them.
 
-    Generator and discriminator are trained together; no gradient passes through the guesses. The generator reads the
-    rows as they were masked. In the papers all chosen tokens are [MASK]; Google's code for ELECTRA and
-    `keras-bert pretrain` leave 15 % of them as they are, without which a small generator learns for long little more
-    than how frequent words are.
+    A small masked language model, the generator, guesses the masked tokens, and one guess for each is drawn. The
+    discriminator decides for every token whether it is the original (Clark et al. 2020, section 3.1). Both are trained
+    together; no gradient passes through the guesses. In the papers all chosen tokens are [MASK]; Google's code for
+    ELECTRA and `keras-bert pretrain` leave 15 % of them unchanged, without which a small generator learns only word
+    frequencies for a long time.
 
     ELECTRA's generator is narrower and shares the embeddings. DeBERTa's (He et al. 2021, "DeBERTaV3", sections 3.1 and
-    3.3) has fewer layers, and shares the embedding of tokens with gradients apart: the discriminator's is the
-    generator's and a difference that starts at zero. No gradient of the discriminator reaches the generator's; every
-    update of that moves both, and decay shrinks the difference. Each encoder holds its whole table at any time; the
-    optimizer keeps them together (`optimization.ClipsToGlobalNorm.let_follow`). Microsoft's code has a detection weight
-    of 10 by default, and an optimizer for each model, where here one clips the gradients of both together. Its
-    generator predicts words by the enhanced mask decoder, as here.
+    3.3) has fewer layers and the enhanced mask decoder. Its token embedding is shared with gradients apart: the
+    discriminator's is the generator's plus a difference that starts at zero. Every update of the generator's moves
+    both, and decay shrinks the difference (`optimization.ClipsToGlobalNorm.let_follow`). Microsoft's code has a
+    detection weight of 10 by default, and an optimizer for each model; here one optimizer clips the gradients of both
+    together.
 
-    A `layer_decay` counts layers from the top of the deeper model. Embeddings that are frozen stay as they are, while
-    the generator's are trained.
+    A `layer_decay` counts layers from the top of the deeper model. Frozen embeddings of the discriminator stay as they
+    are, while the generator's are trained.
 
     Args:
-        encoder: the ElectraEncoder or DebertaV2Encoder of the discriminator.
-        tokenizer: a Tokenizer, for the checkpoints.
-        generator_size: the share of width and heads that ELECTRA's generator has, a quarter to a half in the paper; of
-            layers that DeBERTa's has, a half in the paper. None means a quarter, and a half.
-        detection_weight: of the discriminator's loss; 50 in the paper.
-        seed: of the draws; None draws one.
+        encoder (keras.Model): the `ElectraEncoder` or `DebertaV2Encoder` of the discriminator.
+        tokenizer (Tokenizer): tokenizer, saved with checkpoints.
+        generator_size (float, optional): size of the generator relative to the discriminator: its width and heads for
+            ELECTRA, a quarter to a half in the paper; its layers for DeBERTa. Default: 1/4 for ELECTRA, 1/2 for
+            DeBERTa.
+        detection_weight (float, optional): weight of the discriminator's loss. Default: 50.0, as in the paper.
+        seed (int, optional): random seed for drawing tokens. Default: None, a random one.
 
     Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32.
     Output: dict of `masked_lm_logits` (batch, predictions, vocabulary), `sampled_ids` (batch, predictions) and
             `detection_logits` (batch, length).
-
-    `fit` and `evaluate` take (inputs, labels) as `Pretrainer`; of the labels `mask_ids` and `mask_weights` are used.
-
+    Labels: those of `Pretrainer`, of which `mask_ids` and `mask_weights` are used.
     Raises: ValueError for an encoder of another family.
+
+    Example:
+        >>> tokenizer = kbi.checkpoints.open_checkpoint("small_english").tokenizer
+        >>> shape = {"num_layers": 1, "hidden_size": 16, "num_heads": 4}
+        >>> encoder = kbi.ElectraEncoder(kbi.ElectraConfig(vocabulary_size=8000, **shape))
+        >>> model = kbi.ElectraPretrainer(encoder, tokenizer)
+        >>> sorted(model.output)
+        ['detection_logits', 'masked_lm_logits', 'sampled_ids']
     """
 
     def __init__(
@@ -132,16 +138,26 @@ class ElectraPretrainer(SumOfMeansModel):
         )
 
     def save_pretrained(self, directory):
-        """Writes the discriminator to `directory` as Hugging Face's ElectraForPreTraining, and the generator to its
-        folder `generator` as ElectraForMaskedLM, both with the vocabulary; DeBERTa's with the names of Microsoft's
-        files and as DebertaV2ForMaskedLM."""
+        """Writes the discriminator and, in its folder `generator`, the generator, both with the vocabulary.
+
+        They are Hugging Face's ElectraForPreTraining and ElectraForMaskedLM; for DeBERTa, Microsoft's names of weights
+        and DebertaV2ForMaskedLM.
+
+        Args:
+            directory (str or pathlib.Path): created if it does not exist.
+        """
         self.detector.save_pretrained(directory)
         self.masked_lm.save_pretrained(pathlib.Path(directory) / GENERATOR)
 
     def load_pretrained(self, directory):
-        """Loads what `save_pretrained` wrote, into models of the same sizes. Raises ValueError if they differ.
+        """Loads what `save_pretrained` wrote. A warning says if a generator was saved without the positions of its
+        decoder.
 
-        Warns of a generator that was saved without the positions of its decoder, which are new then."""
+        Args:
+            directory (str or pathlib.Path): the directory.
+
+        Raises: ValueError if the models are of other sizes.
+        """
         checkpoints.load(self.detector, checkpoints.open_checkpoint(directory))
         # ELECTRA's shared embeddings are in both checkpoints, with the same values.
         checkpoints.load(self.masked_lm, checkpoints.open_checkpoint(pathlib.Path(directory) / GENERATOR))

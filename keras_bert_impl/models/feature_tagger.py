@@ -24,18 +24,33 @@ FEATURES = {
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class FeatureTagger(WordLabelsModel):
-    """A two-layer BiLSTM and a classifier over the vectors of a frozen encoder (Devlin et al. 2019, section 5.3).
+    """Labels words with a BiLSTM over a frozen encoder, without fine-tuning it (Devlin et al. 2019, section 5.3).
+
+    It is trained and used as a `TokenClassifier`. Two BiLSTM layers and a classifier are trained on the encoder's
+    vectors.
 
     Args:
-        encoder: a BertEncoder, or another family's; it is frozen, and its dropout is off.
-        num_classes: columns of the output.
-        features: a key of FEATURES. Weights of a sum are learnt, as in ELMo, and start equal.
-        units: of each direction of each LSTM; 768 in the paper.
-        tokenizer, sequence_length, class_names: as in TokenClassifier.
+        encoder (keras.Model): encoder of any family; it is frozen, and its dropout is off.
+        num_classes (int): number of classes.
+        features (str, optional): layers that the vectors come from: "embeddings", "second_to_last", "last",
+            "weighted_sum_last_four", "concat_last_four" or "weighted_sum_all". The weights of a sum are trained, as in
+            ELMo, and start equal. Default: "concat_last_four".
+        units (int, optional): width of each direction of each LSTM. Default: 768, as in the paper.
+        tokenizer (Tokenizer, optional): tokenizer, needed for texts. Default: None, for token IDs only.
+        sequence_length (int, optional): largest number of tokens in an input. Default: the encoder's `max_length`.
+        class_names (list of str, optional): names of the classes. Default: their numbers, as str.
 
     Input:  dict of the encoder's inputs, or texts.
-    Output: logits (batch, length, num_classes), float32; labels as in TokenClassifier.
-    Raises: KeyError for unknown features, and as TokenClassifier does.
+    Output: logits (batch, length, num_classes), float32.
+    Labels: as in TokenClassifier.
+    Raises: KeyError for unknown features; ValueError as in TokenClassifier.
+
+    Example:
+        >>> encoder = kbi.encoder_from_pretrained("small_english")
+        >>> tokenizer = kbi.checkpoints.open_checkpoint("small_english").tokenizer
+        >>> model = kbi.FeatureTagger(encoder, num_classes=3, units=8, tokenizer=tokenizer)
+        >>> model.predict(["Ada lives in London"], verbose=0).shape
+        (1, 32, 3)
     """
 
     head_arguments = ("num_classes", "features", "units", "class_names")
@@ -74,9 +89,10 @@ class FeatureTagger(WordLabelsModel):
         super().__init__(encoder, tokenizer, sequence_length, logits, name, **arguments)
 
     def save_pretrained(self, directory):
-        """Writes model.keras and the tokenizer: no other library has this model, so there is no layout to share.
+        """Writes model.keras and the tokenizer. No other library has this model, so there is no common format.
 
-        Only one of several processes writes.
+        Args:
+            directory (str or pathlib.Path): created if it does not exist. Only one of several processes writes.
         """
         if not is_chief():
             return
@@ -88,7 +104,11 @@ class FeatureTagger(WordLabelsModel):
 
     @classmethod
     def from_pretrained(cls, path):
-        """Loads the model that `save_pretrained` wrote."""
+        """Opens the model that `save_pretrained` wrote.
+
+        Args:
+            path (str or pathlib.Path): the directory.
+        """
         return keras.saving.load_model(pathlib.Path(path) / "model.keras", compile=False)
 
 

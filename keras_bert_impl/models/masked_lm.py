@@ -20,8 +20,13 @@ BEAM = 20
 
 
 class FilledMask(typing.NamedTuple):
-    """One guess for one mask: the piece as it reads, with the space before it if the vocabulary counts that as a part
-    of it; its id, its probability."""
+    """One guess for one mask, as `MaskedLM.fill_mask` returns it.
+
+    Fields:
+        token (str): the token as text, with the space before it if the vocabulary counts it as part of the token.
+        id (int): its number in the vocabulary.
+        probability (float): its probability.
+    """
 
     token: str
     id: int
@@ -29,7 +34,13 @@ class FilledMask(typing.NamedTuple):
 
 
 class FilledText(typing.NamedTuple):
-    """One guess for all masks of a text: the filled text, the pieces as they read, their joint probability."""
+    """One guess for all masks of a text, as `MaskedLM.fill_mask` with `together=True` returns it.
+
+    Fields:
+        text (str): the text with all masks filled.
+        tokens (list of str): the tokens in place of the masks, as text.
+        probability (float): their joint probability.
+    """
 
     text: str
     tokens: list[str]
@@ -38,23 +49,35 @@ class FilledText(typing.NamedTuple):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MaskedLM(TaskModel):
-    """Predicts the words at masked positions (Devlin et al. 2019, section 3.1, task 1). Compiled by default
-    with AdamW at 5e-5, the mean loss over predicted tokens, and accuracy.
+    """Predicts masked words, and trains an encoder on raw text by masking it.
 
-    `fit(texts)` masks the texts itself, differently in every epoch, `evaluate(texts)` always in the same way;
-    `predict(texts)` and `fill_mask` expect `[MASK]` in the texts, or the tokenizer's own sign for it, like `<mask>`.
+    Open a checkpoint with `from_pretrained`, and use `fill_mask` for guesses. `fit(texts)` continues pre-training on
+    your own texts: it masks them itself, differently in each epoch. `evaluate(texts)` always masks them in the same
+    way. The head scores words by the token embedding (Devlin et al. 2019, section 3.1, task 1). The model is compiled
+    with AdamW at 5e-5, the mean loss over masked tokens, and accuracy.
 
     Args:
-        encoder: a BertEncoder, or another family's; the head continues its graph and shares its token embedding.
-        tokenizer: a Tokenizer; needed for texts.
-        sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
-        seed: of the masking.
-        enhanced_decoder: whether words are predicted by DeBERTa's enhanced mask decoder, from absolute positions, too
-            (He et al. 2021, section 3.2), as the published models learnt it; transformers has none. It takes rows of at
-            most the encoder's `max_length`. `from_pretrained` sees in the checkpoint whether it has one.
+        encoder (keras.Model): encoder of any family, such as a `BertEncoder`; the head shares its token embedding.
+        tokenizer (Tokenizer, optional): tokenizer, needed for texts. Default: None, for token IDs only.
+        sequence_length (int, optional): largest number of tokens in an input. Default: the encoder's `max_length`.
+        seed (int, optional): random seed for masking. Default: 0.
+        enhanced_decoder (bool, optional): whether DeBERTa's enhanced mask decoder predicts the words, which also sees
+            absolute positions (He et al. 2021, section 3.2). It takes at most `max_length` tokens. Default: False;
+            `from_pretrained` detects it.
 
-    Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32; or texts.
-    Output: logits (batch, predictions, vocabulary), float32. Labels are `mask_ids`, sample weights `mask_weights`.
+    Input:  texts, for `predict` and `fill_mask` with `[MASK]`, or the tokenizer's own mask such as `<mask>`; or dict of
+            the encoder's inputs and `mask_positions` (batch, predictions), int32.
+    Output: logits (batch, predictions, vocabulary), float32.
+    Labels: none for texts; for token IDs `mask_ids`, with `mask_weights` as sample weights, both (batch, predictions).
+    Raises: ValueError for an encoder that reads in one direction, if the tokenizer does not fit the encoder, or if
+        sequence_length is above its max_length.
+
+    Example:
+        >>> model = kbi.MaskedLM.from_pretrained("small_english")
+        >>> [guesses] = model.fill_mask("She drank a cup of [MASK].", top_k=3)
+        >>> [guess.token for guess in guesses]
+        ['...', '...', '...']
+        >>> history = model.fit(["A cat sleeps.", "A dog barks."], verbose=0)
     """
 
     preprocessor_class = MaskedLMPreprocessor
@@ -100,7 +123,15 @@ class MaskedLM(TaskModel):
         return int(self.random.integers(2**31)) if is_drawn or self.seed is None else self.seed
 
     def rows(self, texts, pad_to=None):
-        """The input arrays of texts in which `[MASK]` stands for a masked word."""
+        """Returns the model's input arrays for texts with masks.
+
+        Args:
+            texts (list of str): texts in which `[MASK]` stands for a masked word.
+            pad_to (int, optional): length to pad to. Default: that of the longest text, rounded up to a multiple of 32.
+
+        Returns: dict of int32 arrays: (batch, length) for the encoder's inputs, (batch, masks) for `mask_positions`.
+        Raises: ValueError if a text has no mask, or more tokens than `sequence_length`.
+        """
         tokenizer, texts = self.tokenizer, to_strings(texts)
         # Packing adds the special tokens again.
         ids = [tokenizer.template.text_in(tokenizer.encode_with_masks(text).ids) for text in texts]
@@ -122,18 +153,26 @@ class MaskedLM(TaskModel):
         return {"logits": logits}
 
     def fill_mask(self, text, top_k=5, together=False, batch_size=32):
-        """The most likely words for every `[MASK]` of a text.
+        """Returns the most likely words for each `[MASK]` of a text.
 
         Args:
-            text: a text, or a list of texts.
-            top_k: words for each mask, or combinations.
-            together: False guesses each word as if the other masks stayed masks; True finds the most likely
-                combinations of words for all masks, see `fill_together`.
-            batch_size: how many texts are computed at once; with together one, in all its fillings.
+            text (str or list): a text with at least one mask, or several texts.
+            top_k (int, optional): number of words for each mask, or of combinations with together. Default: 5.
+            together (bool, optional): whether to search for the most likely combination of words for all masks. False
+                guesses each mask alone. Default: False.
+            batch_size (int, optional): number of texts in a batch; not used with together. Default: 32.
 
-        Returns: a list with an entry for each mask: a list of top_k FilledMask, the most likely first. With
-            together: a list of top_k FilledText, the most likely first. For a list of texts, a list of such lists.
-        Raises: ValueError if a text holds no `[MASK]` or is longer than the model takes.
+        Returns: for a text a list with an entry for each mask, which is a list of top_k `FilledMask` (`token`, `id`,
+            `probability`), the most likely first. With together, a list of top_k `FilledText` (`text`, `tokens`,
+            `probability`). For several texts, a list of such lists.
+        Raises: ValueError if a text has no mask, or more tokens than `sequence_length`.
+
+        Example:
+            >>> model = kbi.MaskedLM.from_pretrained("small_english")
+            >>> model.fill_mask("The capital of France is [MASK].", top_k=1)
+            [[FilledMask(token='france', id=5193, probability=0.43...)]]
+            >>> model.fill_mask("The [MASK] of France is [MASK].", top_k=1, together=True)
+            [FilledText(text='The ... of France is ...', tokens=['...', '...'], probability=0...)]
         """
         is_one = isinstance(text, str)
         if together:

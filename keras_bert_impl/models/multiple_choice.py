@@ -13,19 +13,32 @@ from keras_bert_impl.preprocessing.texts import in_memory
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MultipleChoice(TaskModel):
-    """A score for each choice, by a dense layer over the pooled first token of text and choice, as for SWAG (Devlin et
-    al. 2019, section 4.4). Compiled by default with AdamW at 5e-5, cross-entropy over the choices, and accuracy.
+    """Chooses which of several endings or answers fits a text, as in SWAG.
+
+    Open a checkpoint with `from_pretrained`, train with `fit((texts, choices), numbers)`, and use `choose` for the best
+    choice. Each choice is scored by a dense layer over the pooled first token of text and choice (Devlin et al. 2019,
+    section 4.4). The model is compiled with AdamW at 5e-5, cross-entropy over the choices, and accuracy.
 
     Args:
-        encoder: a BertEncoder, or another family's.
-        tokenizer: a Tokenizer; with it `fit`, `evaluate`, `predict` and `rows` take a pair: texts, and for
-            each the list of its choices, the same number for all.
-        sequence_length: text and choice are cut to this many tokens; None means the encoder's `max_length`.
-        dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
+        encoder (keras.Model): encoder of any family, such as a `BertEncoder`.
+        tokenizer (Tokenizer, optional): tokenizer, needed for texts. Default: None, for token IDs only.
+        sequence_length (int, optional): largest number of tokens in a text with one choice. Default: the encoder's
+            `max_length`.
+        dropout_rate (float, optional): dropout on the pooled vector. Default: the encoder's, 0.1 in the paper.
 
-    Input:  dict of the encoder's inputs, each (batch, choices, length); or (texts, choices).
-    Output: logits (batch, choices), float32; labels are (batch,), int.
-    Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
+    Input:  (texts, choices), where choices has a list for each text, all equally long; or dict of the encoder's inputs,
+            each (batch, choices, length).
+    Output: logits (batch, choices), float32.
+    Labels: int (batch,), the number of the right choice, from 0.
+    Raises: ValueError if the tokenizer does not fit the encoder, or sequence_length is above its max_length.
+
+    Example:
+        >>> model = kbi.MultipleChoice.from_pretrained("small_english")
+        >>> texts = ["She opened the umbrella because", "He was hungry, so"]
+        >>> choices = [["it was raining.", "it was blue."], ["he slept.", "he ate an apple."]]
+        >>> history = model.fit((texts, choices), [0, 1], epochs=20, verbose=0)
+        >>> model.choose(texts[0], choices[0])
+        Choice(number=0, probabilities=[0..., 0...])
     """
 
     preprocessor_class = ChoicePreprocessor
@@ -51,14 +64,14 @@ class MultipleChoice(TaskModel):
         return named_classes(logits)
 
     def choose(self, text, endings, batch_size=32):
-        """The most probable ending of a text.
+        """Returns the most probable choice for a text.
 
         Args:
-            text: a text, or several.
-            endings: its endings, or for each of several texts a list of equally many endings.
-            batch_size: how many texts are computed at once.
+            text (str or list): a text, or several.
+            endings (list): its choices; for several texts, a list of equally long lists.
+            batch_size (int, optional): number of texts in a batch. Default: 32.
 
-        Returns: a Choice; for several texts a list of them.
+        Returns: a `Choice` (`number`, `probabilities`); a list of them for several texts.
         """
         is_one = isinstance(text, str)
         pair = ([text], [endings]) if is_one else in_memory((text, endings))

@@ -12,17 +12,28 @@ from keras_bert_impl.preprocessing.labels import LabelRule
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class NextSentencePredictor(TaskModel):
-    """The next-sentence head of pre-training alone (Devlin et al. 2019, section 3.1, task 2). Compiled by default
-    with AdamW at 5e-5, cross-entropy and accuracy.
+    """Predicts whether one text follows another.
+
+    Open a checkpoint with `from_pretrained`, and use `follows` for the probability. The head is that of BERT's
+    pre-training (Devlin et al. 2019, section 3.1, task 2). The model is compiled with AdamW at 5e-5, cross-entropy and
+    accuracy.
 
     Args:
-        encoder: a BertEncoder, or another family's.
-        tokenizer: a Tokenizer; with it `fit`, `evaluate` and `predict` take a pair of lists of texts.
-        sequence_length: pairs are cut to this many tokens; None means the encoder's `max_length`.
+        encoder (keras.Model): encoder of any family, such as a `BertEncoder`.
+        tokenizer (Tokenizer, optional): tokenizer, needed for texts. Default: None, for token IDs only.
+        sequence_length (int, optional): largest number of tokens in a pair. Default: the encoder's `max_length`.
 
     Input:  dict of the encoder's inputs, or (first texts, second texts).
-    Output: logits (batch, 2), float32; labels and columns are 0 for IsNext, 1 for a random text, as in Google's code.
-    Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
+    Output: logits (batch, 2), float32.
+    Labels: int (batch,): 0 if the second text follows, 1 for a random text, as in Google's code.
+    Raises: ValueError if the tokenizer does not fit the encoder, or sequence_length is above its max_length.
+
+    Example:
+        >>> model = kbi.NextSentencePredictor.from_pretrained("small_english")
+        >>> pairs = ["It rained.", "It rained."], ["We took umbrellas.", "Gold is a metal."]
+        >>> history = model.fit(pairs, [0, 1], epochs=20, verbose=0)
+        >>> model.follows("It rained.", "We took umbrellas.") > 0.5
+        True
     """
 
     asked = Asked("next_sentence", {"serving_default": PAIR}, "probability")
@@ -38,8 +49,24 @@ class NextSentencePredictor(TaskModel):
 
     @classmethod
     def from_pretrained(cls, path, report=False, **arguments):
-        """The model of a checkpoint, see TaskModel. Raises ValueError also if its head learnt something else than
-        next sentences, as ALBERT's does."""
+        """Opens a checkpoint as a next-sentence predictor.
+
+        A head that the checkpoint does not have starts from random weights, and a warning says so. An argument of the
+        constructor that is left out has the checkpoint's value, if there is one.
+
+        Args:
+            path (str or pathlib.Path): a checkpoint directory, "hf://owner/name", or a name that `list_pretrained`
+                prints.
+            report (bool, optional): whether to print the tensors used, left over and newly initialised. Default: False.
+            arguments: arguments of the constructor.
+            dtype (str, optional): dtype policy of the encoder, such as "mixed_bfloat16" to train faster, or "bfloat16"
+                to predict. Default: Keras' global policy.
+            rematerialize (bool, optional): whether training computes blocks twice to save memory. Default: False.
+
+        Returns: the model, compiled for its usual loss.
+        Raises: ValueError if the checkpoint is damaged or cannot be reached, or if its head was trained on another
+            task, as ALBERT's was.
+        """
         checkpoint = checkpoints.open_checkpoint(path)
         learns = checkpoint.config.pair_tasks
         if checkpoint.has("next_sentence_head/") and "next_sentence" not in learns:
@@ -55,14 +82,14 @@ class NextSentencePredictor(TaskModel):
         return {"logits": logits, "probability": ops.softmax(logits)[:, 0]}
 
     def follows(self, first, second, batch_size=32):
-        """The probability that the second text follows the first.
+        """Returns the probability that the second text follows the first.
 
         Args:
-            first: a text, or texts.
-            second: as many.
-            batch_size: how many texts are computed at once.
+            first (str or list): a text, or several.
+            second (str or list): as many texts.
+            batch_size (int, optional): number of pairs in a batch. Default: 32.
 
-        Returns: a float for one text each, an array (texts,) for several.
+        Returns: a float for one pair, an array (pairs,) for several.
         """
         is_one = isinstance(first, str) and isinstance(second, str)
         columns = ([first], [second]) if is_one else (first, second)

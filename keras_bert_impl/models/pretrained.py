@@ -3,6 +3,7 @@
 import functools
 import inspect
 import pathlib
+import re
 
 import keras
 
@@ -18,7 +19,7 @@ OF_ENCODER = (("dtype", None), ("rematerialize", False))  # arguments of `load_m
 
 
 def shows_arguments_of_constructor(cls):
-    """Gives a class a `from_pretrained` that shows, in `help` and notebooks, what the constructor takes."""
+    """Gives a class a `from_pretrained` that shows, in `help` and notebooks, the constructor's arguments."""
     inherited = inspect.unwrap(cls.from_pretrained.__func__)
     shown = dict(inspect.signature(inherited).parameters)
     if "__init__" not in vars(cls) or shown.pop("arguments", None) is None:
@@ -34,7 +35,19 @@ def shows_arguments_of_constructor(cls):
     from_pretrained.__signature__ = inspect.Signature(
         [*shown.values(), *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in others)]
     )
+    names = [one.name for one in others]
+    docstring = with_entries(inherited.__doc__ or "", cls.__doc__ or "", names)
+    from_pretrained.__doc__ = re.sub(r"kbi\.\w+(?=\.from_pretrained)", f"kbi.{cls.__name__}", docstring)
     cls.from_pretrained = classmethod(from_pretrained)
+
+
+def with_entries(docstring, other, names):
+    """A docstring with the entries of these names from the `Args` of another one, in place of its `arguments`."""
+    section = inspect.cleandoc(other).partition("Args:\n")[2].partition("\n\n")[0]
+    entries = {re.match(r" *\w*", entry)[0].strip(): entry for entry in re.split(r"\n(?= {4}\S)", section)}
+    found = "\n".join(entries[name] for name in names if name in entries)
+    placeholder = re.search(r"^ {4}arguments: .*(\n {8}.*)*", docstring := inspect.cleandoc(docstring), re.M)
+    return docstring.replace(placeholder[0], found) if placeholder and found else docstring
 
 
 def order_of_classes(checkpoint, given):

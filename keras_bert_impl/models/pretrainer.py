@@ -16,29 +16,45 @@ from keras_bert_impl.layers import Dense, GatherPositions, SpanBoundaryHead
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class Pretrainer(SumOfMeansModel):
-    """Masked language model and next-sentence prediction over one encoder (Devlin et al. 2019, section 3.1).
+    """Pre-trains an encoder from scratch, on masked words and next sentences.
+
+    `fit` and `evaluate` take (inputs, labels), two dicts of arrays named as in `features`; data that `keras-bert
+    prepare-data` wrote are read by `TrainingBatches` and `read_training_data`. Both heads of BERT share the encoder
+    (Devlin et al. 2019, section 3.1). The loss is the sum of their losses: `compile` needs only an optimizer.
+    `save_pretrained` writes Hugging Face's BertForPreTraining or, without next_sentence, BertForMaskedLM; the weights
+    of a span-boundary head are named `span_boundary_head.*`.
 
     Args:
-        encoder: a BertEncoder, or another family's; the heads continue its graph and share its token embedding.
-        next_sentence: False leaves out the next-sentence head and its loss, for rows that are not pairs (Liu et al.
-            2019). With ALBERT's sentence-order labels, this head learns sentence order.
-        span_boundary: True adds SpanBERT's objective: masked spans are also predicted from the two tokens beside them
-            (Joshi et al. 2020, section 3.2; see `layers.SpanBoundaryHead`). For rows whose masks are spans.
-        enhanced_decoder: as of MaskedLM.
-        permuted: for words in a random order, in which each is predicted from those before it. Of an MPNet, which masks
-            them, too, the arguments of `layers.PermutedRows`, a dict with `mask_id` (Song et al. 2020); of an XLNet
-            `seed`, or an empty dict (Yang et al. 2019); no token of its rows is masked. None means masked words alone.
+        encoder (keras.Model): encoder of any family, such as a `BertEncoder`; the heads share its token embedding.
+        next_sentence (bool, optional): whether to predict next sentences; False for data without pairs (Liu et al.
+            2019). With ALBERT's labels, this head learns the order of sentences. Default: True.
+        span_boundary (bool, optional): whether to predict masked spans also from the two tokens around them, for data
+            with masked spans (Joshi et al. 2020, section 3.2; `layers.SpanBoundaryHead`). Default: False.
+        enhanced_decoder (bool, optional): whether words are predicted by DeBERTa's enhanced mask decoder, as in
+            `MaskedLM`. Default: False.
+        permuted (dict, optional): settings of permuted language modelling, which predicts each word from those before
+            it in a random order. For MPNet: `{"mask_id": ...}` and other arguments of `layers.PermutedRows` (Song et
+            al. 2020). For XLNet: `{}` or `{"seed": ...}` (Yang et al. 2019). The data are then not masked.
+            Default: None, masked words.
 
-    Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32; over a packed encoder also
+    Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32; for a packed encoder also
             `cls_positions` (batch, sequences).
-    Output: dict of `masked_lm_logits` (batch, predictions, vocabulary) and, unless left out, `next_sentence_logits`
-            (batch, 2), or (batch, sequences, 2) for packed rows, float32; with span_boundary also
-            `span_boundary_logits` (batch, predictions, vocabulary) and `is_within_span` (batch, predictions).
+    Output: dict of float32 arrays: `masked_lm_logits` (batch, predictions, vocabulary); with next_sentence
+            `next_sentence_logits` (batch, 2), packed (batch, sequences, 2); with span_boundary `span_boundary_logits`
+            (batch, predictions, vocabulary) and `is_within_span` (batch, predictions).
+    Labels: dict of `mask_ids`, `mask_weights` and `next_sentence_labels`.
 
-    `fit` and `evaluate` take (inputs, labels) with the labels of `features.PRETRAINING_LABELS`, as
-    `text.rows.numpy_data.TrainingBatches` yields them. The loss is the sum of the losses, as in the papers;
-    `compile` needs no argument for it. `save_pretrained` writes Hugging Face's BertForPreTraining, or BertForMaskedLM;
-    a span-boundary head, which has no counterpart there, is in the same file as `span_boundary_head.*`.
+    Example:
+        >>> config = kbi.BertConfig(num_layers=1, hidden_size=8, num_heads=2)
+        >>> model = kbi.Pretrainer(kbi.BertEncoder(config))
+        >>> model.compile(kbi.optimization.BertAdamW(1e-4))
+        >>> inputs = {name: np.ones((2, 5), "int32") for name in model.encoder.input}
+        >>> inputs["mask_positions"] = np.array([[1], [3]])
+        >>> labels = {"mask_ids": np.array([[7], [8]]), "mask_weights": np.ones((2, 1))}
+        >>> labels["next_sentence_labels"] = np.array([0, 1])
+        >>> history = model.fit(inputs, labels, verbose=0)
+        >>> sorted(history.history)[:2]
+        ['loss', 'masked_lm_accuracy']
     """
 
     def __init__(
@@ -98,7 +114,7 @@ class Pretrainer(SumOfMeansModel):
         self.part_weights = {f"{task}_loss": 1.0 for task in tasks}
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """The sum of the losses of all heads; also updates their metrics."""
+        """Returns the sum of the losses of all heads, and updates their metrics."""
         loss = self._masked_lm_loss(y, y_pred)
         loss = loss + self._span_boundary_loss(y, y_pred) if self.span_boundary else loss
         return loss + self._next_sentence_loss(y, y_pred) if self.next_sentence else loss
@@ -155,7 +171,19 @@ class Pretrainer(SumOfMeansModel):
 
     @classmethod
     def from_pretrained(cls, path, report=False, next_sentence=True, span_boundary=False, **arguments):
-        """The pre-training model of a checkpoint, as `BertEncoder.from_pretrained`; keywords go to the encoder."""
+        """Opens a checkpoint to pre-train it further.
+
+        Args:
+            path (str or pathlib.Path): a checkpoint directory, "hf://owner/name", or a name that `list_pretrained`
+                prints.
+            report (bool, optional): whether to print the tensors used, left over and newly initialised. Default: False.
+            next_sentence (bool, optional): as in the constructor. Default: True.
+            span_boundary (bool, optional): as in the constructor. Default: False.
+            arguments: arguments of the encoder, such as `packed` and `dtype`.
+
+        Returns: the model, not compiled. Heads that the checkpoint does not have start from random weights.
+        Raises: ValueError if the checkpoint is damaged or cannot be reached.
+        """
         checkpoint = checkpoints.open_checkpoint(path)
 
         def build():
@@ -164,5 +192,5 @@ class Pretrainer(SumOfMeansModel):
         return build_filled(build, checkpoint, report=report)
 
     def load_pretrained(self, path):
-        """Loads a checkpoint into this model; heads that it lacks keep their values."""
+        """Loads a checkpoint into this model. Heads that the checkpoint does not have keep their values."""
         checkpoints.load(self, checkpoints.open_checkpoint(path))

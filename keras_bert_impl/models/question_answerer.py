@@ -24,31 +24,36 @@ from keras_bert_impl.user_warnings import warn_user
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class QuestionAnswerer(TaskModel):
-    """A start and an end vector over the tokens (Devlin et al. 2019, section 4.2). Compiled by default with AdamW at
-    5e-5 and the mean of the two cross-entropies.
+    """Answers questions from a context: extractive question answering, as in SQuAD.
 
-    `fit((questions, contexts), answers)` takes contexts of any length. An answer is (text, position of its first
-    character in the context), the text alone if the context has it once, a dict as in SQuAD, {"text": [...],
-    "answer_start": [...]}, or None if the context holds none. `answer` answers in words. Both divide a long context
-    into windows, each of which is a row.
-
-    Labels of rows of ids, and of texts that fit into one row each, may also be (batch, 2), int: the positions of the
-    answer's first and last token; twice that of [CLS] for no answer, which is 0 in all families but XLNet.
+    Open a checkpoint with `from_pretrained`, train with `fit((questions, contexts), answers)`, and use `answer` for
+    answers in words. Contexts can have any length: long ones are read in overlapping windows. The head scores each
+    token as the start and as the end of the answer (Devlin et al. 2019, section 4.2). The model is compiled with AdamW
+    at 5e-5 and the mean of both cross-entropies.
 
     Args:
-        encoder: a BertEncoder, or another family's.
-        tokenizer: a Tokenizer; with it the model takes a pair of lists: questions and contexts.
-        sequence_length: tokens of the longest row; None means the encoder's `max_length`.
-        null_threshold: questions are left unanswered if the score for no answer minus that of the best answer is
-            above this (section 4.3). None: every question is answered; `fit` on questions without an answer makes it
-            0. `keras-bert finetune` chooses it on dev for such data; it is kept in checkpoints and exports.
+        encoder (keras.Model): encoder of any family, such as a `BertEncoder`.
+        tokenizer (Tokenizer, optional): tokenizer, needed for texts. Default: None, for token IDs only.
+        sequence_length (int, optional): largest number of tokens in an input. Default: the encoder's `max_length`.
+        null_threshold (float, optional): a question stays unanswered if the score for no answer exceeds that of the
+            best answer by more than this (section 4.3); kept in checkpoints and exports. `keras-bert finetune` chooses
+            it on the development set. Default: None, every question is answered; `fit` on data with unanswered
+            questions sets 0.
 
     Input:  dict of the encoder's inputs, or (questions, contexts).
-    Output: logits (batch, length, 2), float32: of a start and of an end at each token, and at padding -10,000: no
-            answer begins or ends there, so that loss and gradients do not depend on how far a row is padded. The
-            paper's code and transformers score padding as a position like any other, so that their loss is another
-            for rows with padding. Decoding has to consider the context only.
-    Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
+    Output: logits (batch, length, 2), float32, for the start and the end. Padding has -10,000, so that loss and
+            gradients do not depend on it; the paper's code and transformers score padding like other tokens.
+    Labels: for each question an answer: (text, position of its first character in the context); the text alone, if the
+            context has it once; a dict as in SQuAD, {"text": [...], "answer_start": [...]}; or None for no answer. For
+            token IDs, int (batch, 2), the positions of the first and last token; both those of [CLS] for no answer.
+    Raises: ValueError if the tokenizer does not fit the encoder, or sequence_length is above its max_length.
+
+    Example:
+        >>> model = kbi.QuestionAnswerer.from_pretrained("small_english")
+        >>> question, context = "Where does Ada live?", "Ada lives in London with a cat."
+        >>> history = model.fit(([question], [context]), ["London"], epochs=20, verbose=0)
+        >>> model.answer(question, context)
+        [Answer(text='London', score=..., probability=0..., start=13, end=19, null_score=...)]
     """
 
     preprocessor_class = QuestionPreprocessor
@@ -78,20 +83,20 @@ class QuestionAnswerer(TaskModel):
 
     @in_scope_of_model
     def answer(self, question, context, top_k=1, stride=128, longest=30, n_best=20, batch_size=32):
-        """The answers to questions, found in contexts of any length.
+        """Returns the answers to questions, found in contexts of any length.
 
         Args:
-            question: a text, or several.
-            context: a text, or as many. One text beside several belongs to each of them.
-            top_k: how many candidates for each question; fewer if there are fewer.
-            stride: tokens from the beginning of one window to that of the next.
-            longest: tokens of the longest answer.
-            n_best: starts and ends considered in a window, and candidates kept.
-            batch_size: how many windows are computed at once.
+            question (str or list): a question, or several.
+            context (str or list): a context for each question. One str is the context of all questions.
+            top_k (int, optional): number of candidates for each question, fewer if there are fewer. Default: 1.
+            stride (int, optional): number of tokens from the start of one window to the next. Default: 128.
+            longest (int, optional): largest number of tokens in an answer. Default: 30.
+            n_best (int, optional): number of starts and of ends considered in a window, and of candidates kept.
+                Default: 20.
+            batch_size (int, optional): number of windows in a batch. Default: 32.
 
-        Returns: for one question and context a list of at most top_k `span_answers.Answer`, the answer first, then the
-            other candidates by their score; for several a list of such lists. Each has `text`, `score`, `probability`,
-            `start` and `end`, its characters in the context, and `null_score`. The text is "" if `null_threshold`
+        Returns: a list of at most top_k `Answer` (`text`, `score`, `probability`, `start`, `end`, `null_score`) for one
+            question and context, best first; a list of such lists for several. The text is "" if `null_threshold`
             leaves the question unanswered.
         """
         is_one = isinstance(question, str) and isinstance(context, str)

@@ -13,7 +13,14 @@ from keras_bert_impl.preprocessing.texts import to_strings
 
 
 class TokenDoubt(typing.NamedTuple):
-    """A token of a text, its first character and the one after its last, and the probability that it was replaced."""
+    """A token of a text, as `ReplacedTokenDetector.find_replaced` returns it.
+
+    Fields:
+        token (str): the token.
+        start (int): position of its first character in the text.
+        end (int): position after its last character.
+        probability (float): probability that it was replaced.
+    """
 
     token: str
     start: int
@@ -23,17 +30,24 @@ class TokenDoubt(typing.NamedTuple):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class ReplacedTokenDetector(TaskModel):
-    """Scores for each token whether it was replaced by another (Clark et al. 2020, section 3.1): a dense layer and one
-    output. `ElectraPretrainer` trains it; it has no loss of its own.
+    """Finds replaced tokens in texts: ELECTRA's discriminator (Clark et al. 2020, section 3.1).
+
+    Open a checkpoint with `from_pretrained`, and use `find_replaced`. `ElectraPretrainer` trains it; it has no loss of
+    its own. The head is a dense layer and one output for each token.
 
     Args:
-        encoder: an ElectraEncoder, or another family's.
-        tokenizer: a Tokenizer; with it `predict` and `find_replaced` take texts.
-        sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
+        encoder (keras.Model): an `ElectraEncoder`, or an encoder of another family.
+        tokenizer (Tokenizer, optional): tokenizer, needed for texts. Default: None, for token IDs only.
+        sequence_length (int, optional): largest number of tokens in an input. Default: the encoder's `max_length`.
 
     Input:  dict of the encoder's inputs, or texts.
     Output: logits (batch, length), float32; above 0 for a token that was probably replaced.
-    Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
+    Raises: ValueError if the tokenizer does not fit the encoder, or sequence_length is above its max_length.
+
+    Example:
+        >>> model = kbi.ReplacedTokenDetector.from_pretrained("small_english")
+        >>> [doubt.token for doubt in model.find_replaced("The cat ate the sky.")]
+        ['the', 'cat', 'ate', 'the', 'sky', '.']
     """
 
     counterpart = "ForPreTraining"
@@ -50,14 +64,14 @@ class ReplacedTokenDetector(TaskModel):
         super().__init__(encoder, tokenizer, sequence_length, logits, name)
 
     def find_replaced(self, texts, batch_size=32):
-        """The probability of each token that it was replaced.
+        """Returns the probability of each token that it was replaced.
 
         Args:
-            texts: a text, or a list of texts.
-            batch_size: how many texts are computed at once.
+            texts (str or list): a text, or several, which are truncated to `sequence_length`.
+            batch_size (int, optional): number of texts in a batch. Default: 32.
 
-        Returns: for one text a list of a TokenDoubt for each token, without special tokens; for several a list of such
-            lists. Texts are cut to `sequence_length`.
+        Returns: a list of `TokenDoubt` (`token`, `start`, `end`, `probability`) for one text, without special tokens; a
+            list of such lists for several.
         """
         tokenizer, is_one = self.tokenizer, isinstance(texts, str)
         texts = [texts] if is_one else to_strings(texts)

@@ -15,28 +15,40 @@ ACTIVATIONS = {"sigmoid": sigmoid, "linear": finite}
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class Reranker(TextRegressor):
-    """One logit for the relevance of a text to a query, both in one row (Nogueira & Cho 2019, "Passage Re-ranking with
-    BERT"; sentence-transformers calls it a cross-encoder). It orders the texts that a faster search has found, such as
-    `TextEmbedder.search`. Compiled by default with AdamW at 2e-5, binary cross-entropy on logits and the AUC, of the
-    texts whose relevance is above a half.
+    """Scores how relevant texts are to a query, to order the results of a faster search.
 
-    `fit` takes one of:
-
-        reranker.fit((queries, texts), relevance)           # from 0 to 1
-        reranker.fit((queries, positives, negatives))       # further columns are further negatives of the query
-
-    Of the second kind each text is a row of its own with its query, of relevance 1 or 0, and `sample_weight` belongs to
-    the queries. `evaluate` and `validation_data` take the same. `rank` orders texts by what a checkpoint of
-    sentence-transformers shows: the sigmoid of the logit, or with score_activation "linear" the logit itself.
-    `from_pretrained` opens its CrossEncoders, too.
+    Open a checkpoint of this library or a CrossEncoder of sentence-transformers with `from_pretrained`, and use `rank`
+    on texts that `TextEmbedder.search` found. Query and text are read together, which is slower and more accurate than
+    comparing vectors (Nogueira & Cho 2019, "Passage Re-ranking with BERT"). The model is compiled with AdamW at 2e-5,
+    binary cross-entropy on logits, and the AUC, where a relevance above 0.5 is positive.
 
     Args:
-        encoder, tokenizer, sequence_length, dropout_rate: as of TextRegressor.
-        score_activation: of the scores of `rank` and `scores`, "sigmoid" or "linear"; outputs are logits in any case.
+        encoder (keras.Model): encoder of any family, such as a `BertEncoder`.
+        tokenizer (Tokenizer, optional): tokenizer, needed for texts. Default: None, for token IDs only.
+        sequence_length (int, optional): largest number of tokens in an input. Default: the encoder's `max_length`.
+        dropout_rate (float, optional): dropout on the pooled vector. Default: the encoder's, 0.1 in the paper.
+        score_activation (str, optional): scale of the scores of `rank` and `scores`: "sigmoid", from 0 to 1, or
+            "linear", the logits. Default: "sigmoid".
+
+    `fit` takes one of these forms, as do `evaluate` and `validation_data`:
+
+    | call                                     | meaning                                                        |
+    | ---                                      | ---                                                            |
+    | `fit((queries, texts), relevance)`       | relevance of each text, from 0 to 1                            |
+    | `fit((queries, positives, negatives))`   | relevance 1 and 0; more columns are more negatives; sample     |
+    |                                          | weights belong to the queries                                  |
 
     Input:  dict of the encoder's inputs, or (queries, texts).
     Output: logits (batch, 1), float32.
-    Raises: ValueError for another score_activation, and as TextRegressor does.
+    Raises: ValueError for another score_activation, if the tokenizer does not fit the encoder, or if sequence_length is
+        above its max_length.
+
+    Example:
+        >>> model = kbi.Reranker.from_pretrained("small_english")
+        >>> query, texts = "capital of France", ["Bananas are yellow.", "It is Paris."]
+        >>> history = model.fit(([query, query], texts), [0.0, 1.0], epochs=30, verbose=0)
+        >>> model.rank(query, texts, top_k=1)
+        [Match(number=1, text='It is Paris.', score=0...)]
     """
 
     preprocessor_class = RelevancePreprocessor
@@ -62,14 +74,15 @@ class Reranker(TextRegressor):
         return {"loss": loss, "metrics": [AUC(from_logits=True, name="auc")]}
 
     def scores(self, query, texts, batch_size=32):
-        """The relevance of texts to a query.
+        """Returns the relevance of texts to a query.
 
         Args:
-            query: a text; or several.
-            texts: a list of texts; for several queries, a list of such lists.
-            batch_size: how many texts are computed at once.
+            query (str or list): a query, or several.
+            texts (list): texts; for several queries, a list of such lists.
+            batch_size (int, optional): number of texts in a batch. Default: 32.
 
-        Returns: an array (texts,), float64; for several queries a list of them.
+        Returns: a float64 array (texts,); for several queries, a list of them.
+        Raises: ValueError if `texts` is a single text.
         """
         queries, lists = ([query], [list(texts)]) if isinstance(query, str) else (list(query), list(texts))
         if isinstance(texts, str) or any(isinstance(one, str) for one in lists):
@@ -84,16 +97,17 @@ class Reranker(TextRegressor):
         return of_queries[0] if isinstance(query, str) else of_queries
 
     def rank(self, query, texts, top_k=None, batch_size=32):
-        """The texts in order of their relevance to a query.
+        """Returns texts in the order of their relevance to a query.
 
         Args:
-            query: a text; or several.
-            texts: a list of texts; for several queries, a list of such lists.
-            top_k: how many of the texts; None means all. Fewer if there are fewer.
-            batch_size: how many texts are computed at once.
+            query (str or list): a query, or several.
+            texts (list): texts; for several queries, a list of such lists.
+            top_k (int, optional): number of texts to return. Default: None, all.
+            batch_size (int, optional): number of texts in a batch. Default: 32.
 
-        Returns: a list of Match (`number` in `texts`, `text`, `score`), the most relevant first, of equal ones the
-            first; for several queries a list of such lists.
+        Returns: a list of `Match` (`number`, `text`, `score`), the most relevant first; ties keep their order. For
+            several queries, a list of such lists.
+        Raises: ValueError if `texts` is a single text.
         """
         texts = texts if isinstance(texts, str) else list(texts)
         found = self.scores(query, texts, batch_size)

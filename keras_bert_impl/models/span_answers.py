@@ -17,14 +17,15 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 class Answer(typing.NamedTuple):
-    """A candidate for the answer to a question.
+    """A candidate for the answer to a question, as `QuestionAnswerer.answer` returns it.
 
     Fields:
-        text: as in the context; "" for no answer.
-        score: start and end logit added.
-        probability: among the candidates.
-        start, end: the characters of the context, `context[start:end] == text`.
-        null_score: the score for no answer, whatever the candidate is.
+        text (str): the answer as written in the context, `context[start:end]`; "" for no answer.
+        score (float): sum of the logits of start and end.
+        probability (float): probability among the candidates.
+        start (int): position of its first character in the context.
+        end (int): position after its last character.
+        null_score (float): score for no answer, the same for all candidates of a question.
     """
 
     text: str

@@ -105,15 +105,30 @@ class TaskModel(EpochLossModel):
     def compile(
         self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
     ):
-        """`keras.Model.compile`, with losses and metrics that read logits, and that pass over tokens without a label;
-        see `compile_arguments`."""
+        """Sets optimizer, loss and metrics, as `keras.Model.compile` does. Models are already compiled for their usual
+        loss.
+
+        Losses and metrics given by name read logits, and ignore tokens without a label.
+
+        Args:
+            optimizer (str or keras.optimizers.Optimizer, optional): optimizer, usually an `optimization.BertAdamW`.
+                Default: "rmsprop", Keras' default.
+            loss (optional): loss, by name or as an object. Default: None, for predicting only.
+            loss_weights (optional): as in Keras. Default: None.
+            metrics (list, optional): metrics, by name or as objects. Default: None.
+            weighted_metrics (list, optional): metrics that use sample weights. Default: None.
+            arguments: further arguments of `keras.Model.compile`.
+        """
         loss, metrics, weighted_metrics = computed_from_logits(self, loss, metrics, weighted_metrics)
         super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
 
     @property
     def preprocessor(self):
-        """A new one of `keras_bert_impl.preprocessing` that makes this model's inputs and labels, also in the graph of
-        a dataset: `dataset.map(model.preprocessor)`. None if the model takes rows alone, or rows of several texts."""
+        """A new preprocessor for `tf.data` pipelines and data loaders, as in `dataset.map(model.preprocessor)`.
+
+        It is one of `keras_bert_impl.preprocessing`, and makes this model's inputs and labels. None if the model has no
+        tokenizer, or takes examples of several texts.
+        """
         return None if self.tokenizer is None else self.make_preprocessor()
 
     def make_preprocessor(self):
@@ -140,12 +155,43 @@ class TaskModel(EpochLossModel):
         sample_weight=None,
         **arguments,
     ):
-        """`keras.Model.fit`, with texts or ids for `x` and in `validation_data`; by default in batches of 32.
+        """Trains the model on texts, or on token IDs.
 
-        Lists of texts are tokenized once and batched by length (`batching.LengthBatches`), in a new order each epoch;
-        with shuffle=False in the order given. `validation_split` takes the last part of the texts, before shuffling;
-        `class_weight` has the names or numbers of classes as keys, or is "balanced". With `callbacks.ExactResume` among
-        the callbacks, an interrupted `fit` resumes where it was.
+        Texts in memory are tokenized once and batched by length, in a new order each epoch. Every form of `x` that is
+        listed here works in `validation_data`, `evaluate` and `predict`.
+
+        Args:
+            x: texts: a list or array of str, or a column of pandas, polars, PyArrow or Hugging Face `datasets`. Pairs
+                of texts: a tuple of two columns, `(questions, contexts)`, or a list of 2-tuples. Datasets: a
+                `tf.data.Dataset` or a PyTorch `DataLoader` of texts, (texts, labels), (texts, labels, weights), or of
+                dicts with the keys "text", "text_pair" and "label". Token IDs: a dict of arrays. Other values go to
+                `keras.Model.fit`.
+            y (list, array or column, optional): labels. Default: None, for data that hold their labels, or need none.
+            batch_size (int, optional): number of examples in a batch. Default: 32.
+            epochs (int, optional): number of passes over the data. Default: 1.
+            verbose (int or str, optional): 0 is silent, 1 shows progress bars, 2 prints a line for each epoch.
+                Default: "auto".
+            callbacks (list, optional): callbacks of Keras and of `keras_bert_impl.callbacks`. With
+                `callbacks.ExactResume`, an interrupted `fit` continues where it stopped. Default: None.
+            validation_split (float, optional): fraction of the data, taken from the end before shuffling, to validate
+                on. Default: 0.0.
+            validation_data (optional): (x, y), (x, y, weights), or a dataset to validate on. Default: None.
+            shuffle (bool, optional): False trains in the order given. Default: True.
+            class_weight (dict or str, optional): weights by class name or number, or "balanced". Default: None.
+            sample_weight (list or array, optional): weight of each example, or of each token. Default: None.
+            arguments: further arguments of `keras.Model.fit`.
+
+        Returns: a `keras.callbacks.History`, whose `history` holds the loss and the metrics of each epoch.
+        Raises: ValueError for labels or weights of the wrong number, shape or range. Labels -1 and -100 mean "no
+            label": they are allowed for tokens, not for whole texts.
+
+        Example:
+            >>> classes = ["negative", "positive"]
+            >>> model = kbi.TextClassifier.from_pretrained("small_english", class_names=classes)
+            >>> texts, labels = ["I loved it.", "Far too long."], ["positive", "negative"]
+            >>> history = model.fit(texts, labels, validation_data=(texts, labels), verbose=0)
+            >>> sorted(history.history)
+            ['accuracy', 'loss', 'val_accuracy', 'val_loss']
         """
         given = fit_inputs.Training(x, y, sample_weight, validation_data, validation_split, class_weight, shuffle)
         sizes = batch_size, arguments.get("validation_batch_size")
@@ -158,7 +204,19 @@ class TaskModel(EpochLossModel):
 
     @in_scope_of_model
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, **arguments):
-        """`keras.Model.evaluate`, with texts or ids for `x`."""
+        """Computes the loss and the metrics on texts, or on token IDs.
+
+        Args:
+            x: texts in any form that `fit` takes.
+            y (list, array or column, optional): labels. Default: None, for data that hold their labels.
+            sample_weight (list or array, optional): weight of each example, or of each token. Default: None.
+            batch_size (int, optional): number of examples in a batch. Default: 32.
+            verbose (int or str, optional): 0 is silent. Default: "auto".
+            steps (int, optional): number of batches of a dataset. Default: all.
+            arguments: further arguments of `keras.Model.evaluate`.
+
+        Returns: a list of numbers, loss first; a dict with `return_dict=True`.
+        """
         x, y, sample_weight = fit_inputs.evaluation(self, x, y, sample_weight, batch_size, steps)
         if fit_inputs.has_windows(x) and (joined := self.joined_windows(x)) is not None:
             outputs, labels, weights, figures = joined
@@ -170,10 +228,19 @@ class TaskModel(EpochLossModel):
 
     @in_scope_of_model
     def predict(self, x, batch_size=None, verbose="auto", steps=None, **arguments):
-        """`keras.Model.predict`, with texts or ids for `x`; one string is one text.
+        """Computes the outputs for texts, or for token IDs.
 
-        Lists of texts are computed in batches of about the same length; the outputs are in the order of the texts.
-        If there is an output for each token, all rows are as long as the longest.
+        Texts in memory are batched by length, and the outputs have the order of the texts. If there is an output for
+        each token, all are padded to the longest text.
+
+        Args:
+            x: texts in any form that `fit` takes; one str is one text.
+            batch_size (int, optional): number of texts in a batch. Default: 32.
+            verbose (int or str, optional): 0 is silent. Default: "auto".
+            steps (int, optional): number of batches of a dataset. Default: all.
+            arguments: further arguments of `keras.Model.predict`.
+
+        Returns: an array whose first axis is the texts.
         """
         arguments = {"verbose": verbose, **arguments}
         x, rows = fit_inputs.prediction(self, x, batch_size, steps)
@@ -182,9 +249,13 @@ class TaskModel(EpochLossModel):
         return self.of_texts(rows, x.restore(super().predict(x, **arguments)))
 
     def rows(self, texts, pad_to=None):
-        """The input arrays of `texts`, shape (batch, length).
+        """Returns the model's input arrays for texts.
 
-        The length is `pad_to`, or that of the longest text rounded up to a multiple of 32.
+        Args:
+            texts (list): texts in any form that `fit` takes in memory.
+            pad_to (int, optional): length to pad to. Default: that of the longest text, rounded up to a multiple of 32.
+
+        Returns: dict of int32 arrays (batch, length), by the names of the inputs.
         """
         preprocessor = self.make_preprocessor()
         rows = fit_inputs.rows_of(self, preprocessor, in_memory(texts))
@@ -281,16 +352,27 @@ class TaskModel(EpochLossModel):
 
     @classmethod
     def from_pretrained(cls, path, report=False, **arguments):
-        """The model of a checkpoint.
+        """Opens a checkpoint as a model of this class.
+
+        Heads that the checkpoint does not have start from random weights, and a warning names them. An argument of the
+        constructor that is left out has the checkpoint's value, if there is one.
 
         Args:
-            path: a checkpoint directory, "hf://owner/name", or a published name.
-            report: print which tensors were used, left over and newly initialised.
-            arguments: of the constructor; tokenizer and sequence_length are the checkpoint's unless given. `dtype` and
-                `rematerialize` are passed to the encoder: its dtype policy, "mixed_bfloat16" to train faster or
-                "bfloat16" to predict; and whether training computes blocks twice to save memory.
+            path (str or pathlib.Path): a checkpoint directory, "hf://owner/name", or a name that `list_pretrained`
+                prints.
+            report (bool, optional): whether to print the tensors used, left over and newly initialised. Default: False.
+            arguments: arguments of the constructor.
+            dtype (str, optional): dtype policy of the encoder, such as "mixed_bfloat16" to train faster, or "bfloat16"
+                to predict. Default: Keras' global policy.
+            rematerialize (bool, optional): whether training computes blocks twice to save memory. Default: False.
 
+        Returns: the model, compiled for its usual loss if it has one.
         Raises: ValueError if the checkpoint is damaged or cannot be reached.
+
+        Example:
+            >>> model = kbi.MaskedLM.from_pretrained("small_english")
+            >>> model.sequence_length
+            128
         """
         return load_model(cls, checkpoints.open_checkpoint(path), report, **arguments)
 
@@ -300,19 +382,34 @@ class ClassesModel(TaskModel):
 
     @classmethod
     def from_pretrained(cls, path, num_classes=None, report=False, **arguments):
-        """The classifier of a checkpoint, or a new head over its encoder.
+        """Opens a checkpoint as a classifier: with the checkpoint's own head, or with a new one.
+
+        The names decide which classes a trained head has. In another order, `class_names` reorders its outputs. The
+        same number of different names renames the classes, with a warning unless they were only numbered. Another
+        number of classes makes a new head, with random weights. Any other argument of the constructor that is left out
+        has the checkpoint's value, if there is one.
 
         Args:
-            path: a checkpoint directory, "hf://owner/name", or a published name.
-            num_classes: of a new head; None means those of the checkpoint, or as many as there are class_names.
-            report: print which tensors were used, left over and newly initialised.
-            arguments: of the constructor; tokenizer and sequence_length are the checkpoint's unless given. Of
-                `class_names`, those of the checkpoint in another order move its classes; other names, as many, rename
-                them, with a warning unless the classes were only numbered (0, LABEL_0). `dtype` and `rematerialize`
-                are passed to the encoder, as in `TaskModel.from_pretrained`.
+            path (str or pathlib.Path): a checkpoint directory, "hf://owner/name", or a name that `list_pretrained`
+                prints.
+            num_classes (int, optional): number of classes. Default: the number of class_names, or the checkpoint's
+                classes.
+            report (bool, optional): whether to print the tensors used, left over and newly initialised. Default: False.
+            arguments: arguments of the constructor.
+            dtype (str, optional): dtype policy of the encoder, such as "mixed_bfloat16" to train faster, or "bfloat16"
+                to predict. Default: Keras' global policy.
+            rematerialize (bool, optional): whether training computes blocks twice to save memory. Default: False.
 
+        Returns: the model, compiled for its usual loss.
         Raises: ValueError if the checkpoint is damaged or cannot be reached, if it has no classifier and neither
-            num_classes nor class_names are given, or if a name of the checkpoint would belong to another class.
+            num_classes nor class_names are given, or if only some of the checkpoint's names are given, at other
+            positions.
+
+        Example:
+            >>> classes = ["negative", "positive"]
+            >>> model = kbi.TextClassifier.from_pretrained("small_english", class_names=classes)
+            >>> model.num_classes, model.sequence_length
+            (2, 128)
         """
         return load_classifier(cls, checkpoints.open_checkpoint(path), num_classes, report, **arguments)
 

@@ -14,29 +14,41 @@ from keras_bert_impl.preprocessing.long_texts import checked_long_texts
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TextClassifier(ClassesModel):
-    """A dense layer over the pooled first token (Devlin et al. 2019, section 4.1). Compiled by default with AdamW at
-    5e-5, cross-entropy on logits and accuracy; with multi_label, binary cross-entropy on logits and
+    """Classifies texts, or pairs of texts: sentiment, topics, intents, entailment.
+
+    Open a checkpoint with `from_pretrained`, train with `fit`, and use `classify` for class names and probabilities.
+    The head is a dense layer over the pooled first token (Devlin et al. 2019, section 4.1). The model is compiled with
+    AdamW at 5e-5, cross-entropy on logits and accuracy; with `multi_label`, with binary cross-entropy on logits and
     `losses.MultiLabelF1`.
 
     Args:
-        encoder: a BertEncoder, or another family's.
-        num_classes: columns of the output.
-        tokenizer: a Tokenizer; with it `fit`, `evaluate` and `predict` take texts.
-        sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
-        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `preprocessing.long_texts`.
-        dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
-        class_names: names of the classes, kept in checkpoints and exports; None means "0", "1", ...
-        multi_label: whether a text may have several classes, or none: each class is decided for itself, and its
-            probability is the sigmoid of its logit. Metrics of the largest logit of each text are refused, such as
-            "accuracy".
-
-    `classify` answers in words.
+        encoder (keras.Model): encoder of any family, such as a `BertEncoder`.
+        num_classes (int): number of classes.
+        tokenizer (Tokenizer, optional): tokenizer, needed for texts. Default: None, for token IDs only.
+        sequence_length (int, optional): largest number of tokens in an input. Default: the encoder's `max_length`.
+        dropout_rate (float, optional): dropout on the pooled vector. Default: the encoder's, 0.1 in the paper.
+        class_names (list of str, optional): names of the classes, kept in checkpoints and exports. Default: their
+            numbers, as str.
+        multi_label (bool, optional): whether a text can have several classes, or none. Each class then has a
+            probability of its own, the sigmoid of its logit, and "accuracy" raises ValueError. Default: False.
+        long_texts (str, optional): how to read texts above `sequence_length`. "cut" truncates them, "head_and_tail"
+            keeps their beginning and end, "windows" averages over the whole text. Pairs are always truncated.
+            Default: "cut".
 
     Input:  dict of the encoder's inputs, or texts.
-    Output: logits (batch, num_classes), float32; labels are (batch,), numbers or names of classes. With multi_label
-            they are for each text a list of numbers or names of classes, or (batch, num_classes) of 0 and 1.
-    Raises: ValueError if class_names are not num_classes names, num_classes is 1 without multi_label, the vocabulary is
-            not the encoder's, or sequence_length is above its max_length.
+    Output: logits (batch, num_classes), float32.
+    Labels: (batch,), numbers or names of classes. With multi_label, a list of numbers or names for each text, or an
+            array (batch, num_classes) of 0 and 1.
+    Raises: ValueError if class_names are not num_classes different names, num_classes is 1 without multi_label, the
+        tokenizer does not fit the encoder, or sequence_length is above its max_length.
+
+    Example:
+        >>> classes = ["negative", "positive"]
+        >>> model = kbi.TextClassifier.from_pretrained("small_english", class_names=classes)
+        >>> texts = ["A wonderful film.", "A waste of time."]
+        >>> history = model.fit(texts, ["positive", "negative"], epochs=20, verbose=0)
+        >>> model.classify("A wonderful film.")
+        [Label(label='positive', probability=0...)]
     """
 
     asked = Asked("classify", {"serving_default": TEXT, "pairs": PAIR}, "probabilities")
@@ -78,17 +90,26 @@ class TextClassifier(ClassesModel):
         return named_classes(logits, self.multi_label)
 
     def classify(self, texts, top_k="auto", batch_size=32, threshold=None):
-        """The most probable classes of texts.
+        """Returns the most probable classes of texts, with their probabilities.
 
         Args:
-            texts: a text, or texts or pairs as `predict` takes them.
-            top_k: how many classes of each text; None means all. "auto" is 1, and with multi_label or a threshold all
-                those whose probability is above it, perhaps none.
-            batch_size: how many texts are computed at once.
-            threshold: only classes whose probability is above this; None for "auto" with multi_label is 0.5.
+            texts (str or list): a text, several texts, or pairs of texts in any form that `predict` takes.
+            top_k (int, optional): number of classes for each text; None for all. Default: "auto", the best class. With
+                multi_label or a threshold, "auto" means all classes above the threshold, perhaps none.
+            batch_size (int, optional): number of texts in a batch. Default: 32.
+            threshold (float, optional): only classes with a probability above it are returned. Default: None, no
+                threshold; with multi_label and top_k "auto", 0.5.
 
-        Returns: for one text a list of Label (`label`, `probability`), the most probable first; for several a
-            list of such lists. The probabilities of a text add up to 1, but with multi_label each class has its own.
+        Returns: a list of `Label` (`label`, `probability`) for one text, the most probable first; a list of such lists
+            for several texts. The probabilities of a text add up to 1, except with multi_label.
+
+        Example:
+            >>> classes = ["negative", "positive"]
+            >>> model = kbi.TextClassifier.from_pretrained("small_english", class_names=classes)
+            >>> for answer in model.classify(["I loved it.", "Far too long."], top_k=None):
+            ...     print(sorted(label.label for label in answer))
+            ['negative', 'positive']
+            ['negative', 'positive']
         """
         if top_k == "auto":
             threshold = 0.5 if threshold is None and self.multi_label else threshold

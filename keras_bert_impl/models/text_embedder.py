@@ -38,52 +38,69 @@ POOLINGS = ("cls", "mean", "max", "last_four", "mean_sqrt_len_tokens", "weighted
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TextEmbedder(TaskModel):
-    """One vector per text, pooled from the vectors of its tokens; [CLS] and [SEP] count, padding does not.
+    """Turns texts into vectors: semantic search, clustering, duplicate detection.
+
+    Open a checkpoint of this library or of sentence-transformers with `from_pretrained`. Use `embed` for vectors,
+    `similarity` to compare texts, and `search` to find texts. The vector of a text is pooled from those of its tokens;
+    [CLS] and [SEP] count, padding does not.
 
     Args:
-        encoder: a BertEncoder, or another family's.
-        tokenizer: a Tokenizer; with it `predict` takes texts.
-        sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
-        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `preprocessing.long_texts`.
-            Rows of several texts, in training, are always cut.
-        pooling: "mean", as Sentence-BERT (Reimers & Gurevych 2019, section 3); "max"; "cls", the first token;
-            "lasttoken", the last; "mean_sqrt_len_tokens", the sum over the square root of the number of tokens;
-            "weightedmean", the mean that counts the first token once, the second twice, and so on (Muennighoff 2022,
-            "SGPT"). A list of these concatenates their vectors, as sentence-transformers does. "last_four", which
-            cannot be in a list, concatenates the first token's vectors of the last four layers, the best of the
-            feature-based approaches of Devlin et al. 2019, table 7.
-        normalize: whether vectors have length 1, so that their product is the cosine.
-        prompts: texts by their names, which the model expects before a text, as {"query": "search_query: "}; see
-            `embed` and `search`. `predict`, `fit` and exports take texts as they are.
-        similarity_function: what `similarity` and `search` compare vectors by: "cosine", or "dot", their product, in
-            which long vectors count for more, as of sentence-transformers' models whose names end in "dot".
-        truncate_dim: vectors are cut to their first numbers, as many as this; None keeps all. For models that were
-            trained with `MatryoshkaLoss`. With `normalize` the cut vectors have length 1. A checkpoint that is saved
-            keeps it, but sentence-transformers has to be given it when it opens the checkpoint.
+        encoder (keras.Model): encoder of any family, such as a `BertEncoder`.
+        tokenizer (Tokenizer, optional): tokenizer, needed for texts. Default: None, for token IDs only.
+        sequence_length (int, optional): largest number of tokens in an input. Default: the encoder's `max_length`.
+        pooling (str or list of str, optional): how to pool token vectors, one of the modes below; the vectors of
+            several modes are concatenated. Default: "mean" (Reimers & Gurevych 2019, section 3).
+        normalize (bool, optional): whether vectors have length 1. Default: False.
+        long_texts (str, optional): how to read texts above `sequence_length`. "cut" truncates them, "head_and_tail"
+            keeps their beginning and end, "windows" averages over the whole text. In training on several texts in an
+            example, they are always truncated. Default: "cut".
+        prompts (dict of str, optional): prompts by name, put before a text by `embed` and `search`, as in {"query":
+            "search_query: "}. `predict`, `fit` and exports do not use them. Default: None.
+        similarity_function (str, optional): how `similarity` and `search` compare vectors, "cosine" or "dot". With
+            "dot", long vectors count for more. Default: "cosine".
+        truncate_dim (int, optional): number of leading dimensions to keep, for models trained with `MatryoshkaLoss`.
+            With `normalize`, truncated vectors have length 1. Checkpoints keep it, but sentence-transformers has to be
+            given it when it opens them. Default: None, all.
 
-    `from_pretrained` pools, normalizes and cuts texts as the checkpoint specifies, and has its prompts and similarity,
-    whether it was saved here or by sentence-transformers. A checkpoint with steps that are not supported here is
-    refused, unless pooling, normalize and sequence_length are all given.
+    Pooling modes:
 
-    `fit` trains on rows of two or more texts, each of which gets its own vector. Unless the model was compiled before,
-    `fit` and `evaluate` compile for the rows that they are given, with AdamW at 2e-5; see `embedding_losses`. One of:
+    - "mean", "max": mean or maximum over tokens;
+    - "cls", "lasttoken": the first or the last token;
+    - "mean_sqrt_len_tokens": sum divided by the square root of the number of tokens;
+    - "weightedmean": mean in which token i has weight i, counted from 1 (Muennighoff 2022, "SGPT");
+    - "last_four": the first token's vectors of the last four layers, concatenated, the best feature-based approach of
+      Devlin et al. 2019, table 7. It cannot be combined with others.
 
-        embedder.fit((first, second), similarity)           # pairs and their similarity, from -1 to 1:
-                                                            # CosineSimilarityLoss and Spearman's correlation
-        embedder.fit((anchors, positives))                  # MultipleNegativesRankingLoss: the other positives of a
-                                                            # batch are the negatives
-        embedder.fit((anchors, positives, negatives))       # triplets: TripletLoss
-        embedder.fit(texts, vectors)                        # texts and a teacher's vectors: EmbedDistillLoss
+    `from_pretrained` uses the checkpoint's pooling, normalization, prompts and similarity. A checkpoint with steps that
+    are not supported raises ValueError, unless pooling, normalize and sequence_length are all given.
 
-    Rows are a tuple of columns, as here, a list with a tuple for each row, a table of texts (a two-dimensional array, a
-    pandas DataFrame), or a `tf.data.Dataset` of batches of such columns. Losses of rows without a similarity are given
-    the numbers of the texts.
+    `fit` trains on examples of two or more texts. Without a previous `compile`, `fit` and `evaluate` compile with AdamW
+    at 2e-5 and the usual loss and metric for the data:
 
-    Input:  dict of the encoder's inputs, (batch, length), or texts; rows of texts are (batch, columns, length).
-    Output: (batch, hidden_size), float32; a multiple of that width for several poolings or "last_four", and at most
-            truncate_dim. For rows of texts, (batch, columns, hidden_size).
+    | call                                            | loss                           |
+    | ---                                             | ---                            |
+    | `fit((first, second), similarity)`, -1 to 1     | `CosineSimilarityLoss`         |
+    | `fit((anchors, positives))`                     | `MultipleNegativesRankingLoss` |
+    | `fit((anchors, positives, negatives))`          | `TripletLoss`                  |
+    | `fit(texts, vectors)`, those of a teacher       | `EmbedDistillLoss`             |
+
+    Examples are a tuple of columns, as above; a list with a tuple for each example; a two-dimensional array or a pandas
+    DataFrame of texts; or a `tf.data.Dataset` of batches of columns.
+
+    Input:  dict of the encoder's inputs, (batch, length), or texts; examples of several texts are (batch, columns,
+            length).
+    Output: (batch, hidden_size), float32; wider for several poolings or "last_four", and at most truncate_dim. For
+            examples of several texts, (batch, columns, hidden_size).
     Raises: ValueError for an unknown pooling, for "last_four" in a list, for a truncate_dim below 1 or above the width,
-        and as the other models do.
+        if the tokenizer does not fit the encoder, or if sequence_length is above its max_length.
+
+    Example:
+        >>> model = kbi.TextEmbedder.from_pretrained("small_english")
+        >>> model.embed(["A cat sleeps.", "A dog rests."]).shape
+        (2, 256)
+        >>> corpus = ["We open at nine.", "Your money is returned within two weeks."]
+        >>> model.search("How do I get a refund?", corpus, top_k=1)
+        [Match(number=1, text='Your money is returned within two weeks.', score=0...)]
     """
 
     preprocessor_class = ColumnsPreprocessor
@@ -207,13 +224,14 @@ class TextEmbedder(TaskModel):
         return of_length_one(vectors) if rows.windows is not None and self.normalize else vectors
 
     def embed(self, texts, batch_size=32, prompt=None):
-        """The vectors of texts: (width,) for one text, (texts, width) for several, float32.
+        """Returns the vectors of texts.
 
         Args:
-            texts: a text, or several.
-            batch_size: how many texts are computed at once.
-            prompt: the name of one of `prompts`, which is put before each text; None for none.
+            texts (str or list): a text, or several.
+            batch_size (int, optional): number of texts in a batch. Default: 32.
+            prompt (str, optional): name of one of `prompts`, which is put before each text. Default: None, no prompt.
 
+        Returns: a float32 array (width,) for one text, (texts, width) for several.
         Raises: KeyError for a prompt that the model does not have.
         """
         if prompt is not None:
@@ -223,46 +241,65 @@ class TextEmbedder(TaskModel):
         return vectors[0] if isinstance(texts, str) else vectors
 
     def similarity(self, first, second, batch_size=32):
-        """The cosine of the vectors of each text of `first` with those of each text of `second`, or their product if
-        `similarity_function` is "dot".
+        """Returns the similarity of each text of `first` with each text of `second`.
 
         Args:
-            first: a text, texts, or what `embed` gave for them: a vector (width,), or vectors (texts, width).
-            second: likewise.
-            batch_size: how many texts are computed at once.
+            first (str, list or array): a text, texts, or their vectors by `embed`, (width,) or (texts, width).
+            second (str, list or array): likewise.
+            batch_size (int, optional): number of texts in a batch. Default: 32.
 
-        Returns: a float if both are one text or vector, otherwise an array (texts of first, texts of second).
+        Returns: a float for two single texts or vectors, otherwise an array (texts of first, texts of second). The
+            values are cosines, or dot products if `similarity_function` is "dot".
+
+        Example:
+            >>> model = kbi.TextEmbedder.from_pretrained("small_english")
+            >>> model.similarity("A cat sleeps.", ["A cat rests.", "Stocks fell."]).shape
+            (1, 2)
         """
         scores = self._compared(first, batch_size) @ self._compared(second, batch_size).T
         return float(scores[0, 0]) if is_one(first) and is_one(second) else scores
 
     def embed_queries(self, queries, batch_size=32):
-        """The vectors of queries, (queries, width), whose products with those of `embed_documents` `search` compares.
+        """Returns the vectors of queries, as `search` compares them with those of `embed_documents`.
 
-        Queries get the prompt "query", documents the first of "document", "passage" and "corpus", if the model has such
-        prompts; sentence-transformers' `encode_query` and `encode_document` do the same. Vectors have length 1, unless
-        `similarity_function` is "dot". Vectors that are given get it, too.
+        Queries get the prompt "query", documents the first of "document", "passage" and "corpus" that the model has.
+        `encode_query` and `encode_document` of sentence-transformers do the same. Vectors have length 1, unless
+        `similarity_function` is "dot".
+
+        Args:
+            queries (str, list or array): queries, or vectors to normalize.
+            batch_size (int, optional): number of texts in a batch. Default: 32.
+
+        Returns: a float32 array (queries, width).
         """
         return self._compared(queries, batch_size, self._prompt(QUERY_PROMPTS))
 
     def embed_documents(self, documents, batch_size=32):
-        """The vectors of texts that are searched, (documents, width); see `embed_queries`."""
+        """Returns the vectors of texts to search in; see `embed_queries`.
+
+        Args:
+            documents (str, list or array): texts, or vectors to normalize.
+            batch_size (int, optional): number of texts in a batch. Default: 32.
+
+        Returns: a float32 array (documents, width).
+        """
         return self._compared(documents, batch_size, self._prompt(CORPUS_PROMPTS))
 
     def _prompt(self, names):
         return next((name for name in names if name in (self.prompts or {})), None)
 
     def search(self, query, corpus, top_k=10, batch_size=32):
-        """The texts of a corpus that are most similar to a query, by the cosine of their vectors, or as `similarity`.
+        """Finds the texts of a corpus that are most similar to a query.
 
         Args:
-            query: a text, or several, or their vectors.
-            corpus: texts, or their vectors (texts, width) by `embed_documents`, for a corpus that is searched often.
-            top_k: how many texts; fewer if the corpus has fewer.
-            batch_size: how many texts are computed at once.
+            query (str, list or array): a query, several, or their vectors.
+            corpus (list or array): texts, or their vectors (texts, width) by `embed_documents` for repeated searches.
+            top_k (int, optional): number of texts to return, fewer if the corpus has fewer. Default: 10.
+            batch_size (int, optional): number of texts in a batch. Default: 32.
 
-        Returns: a list of Match (`number` in the corpus, `text`, `score`), the most similar first; for several
-            queries a list of such lists.
+        Returns: a list of `Match` (`number`, `text`, `score`) for one query, the most similar first; a list of such
+            lists for several.
+        Raises: ValueError if the corpus is a single text or vector.
         """
         if is_one(corpus):
             raise ValueError("The corpus is one text or vector: pass a list of texts, or vectors (texts, width).")

@@ -10,19 +10,31 @@ from keras_bert_impl.preprocessing.long_texts import checked_long_texts
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TextRegressor(TaskModel):
-    """A dense layer of one column over the pooled first token, as for STS-B (Devlin et al. 2019, appendix B.1).
-    Compiled by default with AdamW at 5e-5 and the mean squared error.
+    """Predicts a number for a text, or for a pair of texts: ratings, similarity as in STS-B.
+
+    Open a checkpoint with `from_pretrained`, train with `fit`, and use `predict` for numbers. The head is a dense layer
+    with one output over the pooled first token (Devlin et al. 2019, appendix B.1). The model is compiled with AdamW at
+    5e-5, the mean squared error, and the mean absolute error.
 
     Args:
-        encoder: a BertEncoder, or another family's.
-        tokenizer: a Tokenizer; with it `fit`, `evaluate` and `predict` take texts or pairs of them.
-        sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
-        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `preprocessing.long_texts`.
-        dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
+        encoder (keras.Model): encoder of any family, such as a `BertEncoder`.
+        tokenizer (Tokenizer, optional): tokenizer, needed for texts. Default: None, for token IDs only.
+        sequence_length (int, optional): largest number of tokens in an input. Default: the encoder's `max_length`.
+        dropout_rate (float, optional): dropout on the pooled vector. Default: the encoder's, 0.1 in the paper.
+        long_texts (str, optional): how to read texts above `sequence_length`. "cut" truncates them, "head_and_tail"
+            keeps their beginning and end, "windows" averages over the whole text. Pairs are always truncated.
+            Default: "cut".
 
     Input:  dict of the encoder's inputs, or texts.
-    Output: (batch, 1), float32, in the units of the labels, which are (batch,) or (batch, 1).
-    Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
+    Output: (batch, 1), float32, on the scale of the labels.
+    Labels: numbers, (batch,) or (batch, 1).
+    Raises: ValueError if the tokenizer does not fit the encoder, or sequence_length is above its max_length.
+
+    Example:
+        >>> model = kbi.TextRegressor.from_pretrained("small_english")
+        >>> history = model.fit(["A wonderful film.", "Dull."], [5.0, 1.0], verbose=0)
+        >>> model.predict(["Dull."], verbose=0).shape
+        (1, 1)
     """
 
     asked = Asked("regress", {"serving_default": TEXT, "pairs": PAIR}, "value")

@@ -13,30 +13,38 @@ from keras_bert_impl.preprocessing.entities import metrics_of_words
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TokenClassifier(WordLabelsModel):
-    """A dense layer over every token, as for CoNLL-2003 (Devlin et al. 2019, section 5.3). Compiled by default with
-    AdamW at 5e-5, the mean cross-entropy over labelled tokens, accuracy, and, if the classes mark entities, their F1
-    (`entities.EntityF1`).
+    """Labels words and finds entities: named-entity recognition (NER), part-of-speech tagging.
 
-    `fit(words, labels)` takes lists of words with a label each, a number or a name; `fit(texts, spans)` takes strings
-    with a list of (start, end, type) for each, in characters. `tag` finds entities in texts, or labels words.
-
-    Labels of rows of ids are (batch, length), int; -1 or -100 for tokens without a label: special tokens, padding, all
-    pieces of a word but the first. For texts they may also be a list of lists, with a label for each token of a row,
-    including [CLS] and [SEP]. Sample weights are shaped like the labels, or (batch,), one for each row.
+    Open a checkpoint with `from_pretrained`, train with `fit`, and use `tag` for entities or labels. The head is a
+    dense layer over every token, as for CoNLL-2003 (Devlin et al. 2019, section 5.3). The model is compiled with AdamW
+    at 5e-5, the mean cross-entropy over labelled tokens, and accuracy. If the classes mark entities (BIO, IOBES,
+    BILOU), their F1 (`entities.EntityF1`) is a further metric.
 
     Args:
-        encoder: a BertEncoder, or another family's.
-        num_classes: columns of the output.
-        tokenizer: a Tokenizer; with it the model takes texts.
-        sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
-        dropout_rate: on the tokens' vectors; None means the encoder's, 0.1 in the paper.
-        class_names: names of the classes, such as O, B-PER, I-PER; kept in checkpoints and exports. None means
-            "0", "1", ...
+        encoder (keras.Model): encoder of any family, such as a `BertEncoder`.
+        num_classes (int): number of classes.
+        tokenizer (Tokenizer, optional): tokenizer, needed for texts. Default: None, for token IDs only.
+        sequence_length (int, optional): largest number of tokens in an input. Default: the encoder's `max_length`.
+        dropout_rate (float, optional): dropout on the tokens' vectors. Default: the encoder's, 0.1 in the paper.
+        class_names (list of str, optional): names of the classes, such as "O", "B-PER", "I-PER"; kept in checkpoints
+            and exports. Default: their numbers, as str.
 
     Input:  dict of the encoder's inputs, or texts.
     Output: logits (batch, length, num_classes), float32.
-    Raises: ValueError if class_names are not num_classes names, the vocabulary is not the encoder's, or
-            sequence_length is above its max_length.
+    Labels: with `fit(words, labels)`, a name or number for each word of lists of words; with `fit(texts, spans)`, a
+            list of (start, end, type) for each string, in characters; for token IDs, int (batch, length), where -1 or
+            -100 is a token without a label. Sample weights are (batch,), or shaped like the labels.
+    Raises: ValueError if class_names are not num_classes different names, the tokenizer does not fit the encoder, or
+        sequence_length is above its max_length.
+
+    Example:
+        >>> classes = ["O", "B-PER", "I-PER", "B-LOC"]
+        >>> model = kbi.TokenClassifier.from_pretrained("small_english", class_names=classes)
+        >>> words = [["Ada", "Lovelace", "lived", "in", "London"]]
+        >>> labels = [["B-PER", "I-PER", "O", "O", "B-LOC"]]
+        >>> history = model.fit(words, labels, epochs=30, verbose=0)
+        >>> model.tag("Ada Lovelace lived in London")[0]
+        Entity(text='Ada Lovelace', label='PER', score=0..., start=0, end=12)
     """
 
     asked = Asked("label_words", {"serving_default": TEXT}, "labels")

@@ -31,25 +31,30 @@ class WordLabelsModel(ClassesModel):
 
     @in_scope_of_model
     def tag(self, texts, aggregation="first", batch_size=32):
-        """The entities in texts, or the labels of words.
+        """Finds the entities in texts, or labels the words of lists of words.
 
-        A text is divided at white space and before and after each punctuation mark, as BERT's tokenizer does it, unless
-        a piece of another tokenizer joins what stands there. A text
-        that is longer than a row is computed in windows that overlap by half; the label of each piece is taken from the
-        window that shows it with the most context.
+        A text is split at white space and around each punctuation mark, as BERT's tokenizer does, unless a token of
+        another tokenizer spans such a boundary. A text above `sequence_length` is computed in windows that overlap by
+        half; each token gets its label from the window with the most context around it.
 
         Args:
-            texts: a text, or several; or lists of words.
-            aggregation: how a word of several pieces gets its label: "first", from its first piece, as BERT is trained;
-                "average", by the highest mean probability over its pieces; "max", from its most certain piece.
-            batch_size: how many rows are computed at once.
+            texts (str or list): a text, several texts, or lists of words. The words of one text are `[words]`.
+            aggregation (str, optional): how a word of several tokens gets its label. "first" takes its first token, as
+                BERT is trained; "average" the highest mean probability; "max" the most certain token. Default: "first".
+            batch_size (int, optional): number of windows in a batch. Default: 32.
 
-        Returns: for a text the list of its `entities.Entity`, in order, each with `text`, `label`, `score` (the mean
-            probability of its words), and `start` and `end`, its characters: neighbouring words are joined as their
-            labels say (IOB1, IOB2, IOBES, BILOU; without prefixes, equal ones, unless there is no label "O"). For
-            lists of words a list of Label (`label`, `probability`) for each list, one for each word. A list of strings
-            is several texts: the words of one text are `[words]`.
+        Returns: a list of `Entity` (`text`, `label`, `score`, `start`, `end`) for one text, in order; a list of such
+            lists for several texts. Neighbouring words are joined as their labels say (IOB1, IOB2, IOBES, BILOU).
+            Labels without prefixes join if they are equal, unless there is no label "O". For lists of words, a list of
+            Label (`label`, `probability`) for each, one for each word.
         Raises: ValueError for an unknown aggregation.
+
+        Example:
+            >>> classes = ["O", "B-LOC"]
+            >>> model = kbi.TokenClassifier.from_pretrained("small_english", class_names=classes)
+            >>> [labels] = model.tag([["Ada", "lived", "in", "London"]])
+            >>> labels
+            [Label(label=..., probability=0...), Label(...), Label(...), Label(...)]
         """
         one_of("aggregation", aggregation, AGGREGATIONS)
         if isinstance(texts, tuple) and is_word_lists(list(texts)):

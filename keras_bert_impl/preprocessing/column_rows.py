@@ -11,9 +11,9 @@ from keras_bert_impl.preprocessing.texts import columns_of, has_columns, is_text
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class ChoicePreprocessor(Preprocessor):
-    """Texts with equally many endings for each, (texts, endings), to the inputs of a MultipleChoice model.
+    """Makes a `MultipleChoice` model's inputs from (texts, choices), with equally many choices for each text.
 
-    Returns: inputs are (batch, choices, sequence_length), a row for each ending; labels are passed through.
+    Returns: inputs (batch, choices, sequence_length); labels are passed through.
     """
 
     columns, targets = ("text", "endings"), ("label",)

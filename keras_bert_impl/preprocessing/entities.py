@@ -18,13 +18,14 @@ ONLY_TYPE = "entity"
 
 
 class Entity(typing.NamedTuple):
-    """An entity in a text.
+    """An entity in a text, as `TokenClassifier.tag` returns it.
 
     Fields:
-        text: as it stands there, `text[start:end]`.
-        label: its type.
-        score: the mean probability of its words' labels.
-        start, end: characters.
+        text (str): the entity as written in the text, `text[start:end]`.
+        label (str): its type, such as "PER".
+        score (float): mean probability of the labels of its words.
+        start (int): position of its first character.
+        end (int): position after its last character.
     """
 
     text: str

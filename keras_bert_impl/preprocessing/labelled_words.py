@@ -21,12 +21,17 @@ IGNORED = -1  # marks a position that is not the first piece of a word
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class WordsPreprocessor(Preprocessor):
-    """Texts that are split into words, with a label for each word, to the inputs and labels of a TokenClassifier.
+    """Makes a `TokenClassifier`'s inputs and labels from lists of words, with a label for each word.
 
-    Words are lists of strings, or a RaggedTensor; in a dense one, empty words at the end are padding. The first piece
-    of a word has its label, all other tokens have -1. A word that does not fit is lost with all after it.
+    Words are lists of str, or a RaggedTensor; in a dense tensor, empty words at the end are padding. The first token of
+    a word has its label, all other tokens have -1. A word that does not fit is dropped, with all after it.
 
-    Returns: y and sample_weight, if it is of words, are (batch, sequence_length).
+    Args:
+        tokenizer (Tokenizer): tokenizer.
+        sequence_length (int, optional): length that every text is truncated or padded to. Default: 512.
+        class_names (list of str, optional): the classes that labels name. Default: None, labels are numbers.
+
+    Returns: inputs, y and sample_weight; y, and sample_weight if it is given for words, are (batch, sequence_length).
     """
 
     columns, is_split = ("words",), True

@@ -15,18 +15,20 @@ from keras_bert_impl.text.tokenizers import tokenizer_to_config
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class Masking:
-    """Chooses tokens of rows to predict and hides most of them, anew in each call (Liu et al. 2019, section 4.1).
+    """Masks tokens for a masked language model, differently in each call (Liu et al. 2019, section 4.1).
 
-    Args: see `text.rows.masking.MaskingRule`.
-        tokenizer: of the rows.
-        predictions_per_sequence: None for `masking_rate` of the row's length, rounded up.
-        seed: of the masks. Call number N of an object masks as with `epoch=N`; of several parallel calls of `tf.data`
-            it is not certain which comes first.
-        unit: "token", "whole_word", "span", "ngram", "context_span" or "phrase".
-        masking_rate, mask_token_rate, random_token_rate: 0.15, 0.8 and 0.1, as BERT's.
+    Call: `masking(inputs, epoch=None)` on a model's inputs, for a batch or for one example. Call number N of an object
+    masks as with `epoch=N`; with parallel calls of `tf.data` the order of calls is not certain.
 
-    Call: `masking(rows, epoch=None)` on the inputs of a model, of a batch or of one row.
-    Returns: (inputs, mask_ids, mask_weights), inputs with `mask_positions`; each (batch, predictions).
+    Args:
+        tokenizer (Tokenizer): tokenizer of the inputs.
+        predictions_per_sequence (int, optional): number of predictions. Default: masking_rate of the length, rounded
+            up.
+        seed (int, optional): random seed for masking. Default: 0.
+        options: `unit` ("token", "whole_word", "span", "ngram", "context_span" or "phrase"), `masking_rate` (0.15),
+            `mask_token_rate` (0.8), `random_token_rate` (0.1), and the others of `MaskingRule`.
+
+    Returns: (inputs, mask_ids, mask_weights); inputs with `mask_positions`; these three are (batch, predictions).
     """
 
     def __init__(self, tokenizer, predictions_per_sequence=None, seed=0, **options):
@@ -66,13 +68,15 @@ class Masking:
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MaskedLMPreprocessor(TextPreprocessor):
-    """Texts or pairs to rows with masks, new ones in each call.
+    """Makes masked inputs and labels for a `MaskedLM` from texts or pairs, with new masks in each call.
 
     Args:
-        tokenizer, sequence_length, truncate: see `TextPreprocessor`.
+        tokenizer (Tokenizer): tokenizer.
+        sequence_length (int, optional): length that every text is truncated or padded to. Default: 512.
+        truncate (str, optional): how to truncate, as in `TextPreprocessor`. Default: "longest_first".
         masking: arguments of `Masking` by name.
 
-    Returns: (inputs, mask_ids, mask_weights), inputs with `mask_positions`.
+    Returns: (inputs, mask_ids, mask_weights); inputs with `mask_positions`.
     """
 
     arguments, targets = ("sequence_length", "truncate"), ()

@@ -237,15 +237,32 @@ class Preprocessor:
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TextPreprocessor(Preprocessor):
-    """Texts, or pairs as a tuple of two columns, to the inputs of a model.
+    """Makes a model's inputs from texts, or from pairs of texts, for `tf.data`, data loaders and lists.
+
+    Call: `preprocessor(x, y=None, sample_weight=None)` on a batch or on one example, as in KerasHub; on a dict of
+    columns; or on a list of examples, each a tuple or a dict. Pairs are a tuple of two columns.
 
     Args:
-        tokenizer, sequence_length, class_names: see `Preprocessor`.
-        truncate: how texts are cut that are too long. Pairs: "longest_first" (KerasHub's "round_robin"), "waterfall" or
-            "only_second", see `text.tokenizers.rows.kept_lengths`. "head_and_tail" keeps a quarter of a row from the
-            beginning of a single text and the rest from its end (Sun et al. 2019, section 5.3.1). "windows" makes
-            several rows of it, which share its weight, in memory only; see `long_texts`.
-        multi_label: whether labels are for each text a list of classes, or a row of 0 and 1.
+        tokenizer (Tokenizer): tokenizer.
+        sequence_length (int, optional): length that every text is truncated or padded to. Default: 512.
+        truncate (str, optional): how to truncate. Pairs: "longest_first" (KerasHub's "round_robin"), "waterfall" or
+            "only_second". Single texts: also "head_and_tail", a quarter from the beginning and the rest from the end
+            (Sun et al. 2019, section 5.3.1); or, in memory, "windows", several rows that share the weight of the text.
+            Default: "longest_first".
+        class_names (list of str, optional): the classes that labels name. Default: None, labels are passed through.
+        multi_label (bool, optional): whether labels are a list of classes for each text, or 0 and 1 for each class.
+            Default: False.
+
+    Returns: inputs, (inputs, y) or (inputs, y, sample_weight), as `fit` takes them. Inputs are a dict of `token_ids`,
+        `segment_ids` and `padding_mask`, int32 (batch, sequence_length); for one example (sequence_length,).
+
+    Example:
+        >>> tokenizer = kbi.checkpoints.open_checkpoint("small_english").tokenizer
+        >>> names = ["negative", "positive"]
+        >>> preprocessor = kbi.preprocessing.TextPreprocessor(tokenizer, 16, class_names=names)
+        >>> inputs, labels = preprocessor(["I loved it.", "Dull."], ["positive", "negative"])
+        >>> inputs["token_ids"].shape, labels.tolist()
+        ((2, 16), [1, 0])
     """
 
     arguments = ("sequence_length", "truncate", "class_names", "multi_label")

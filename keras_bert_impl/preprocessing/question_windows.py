@@ -53,18 +53,21 @@ class Windows(typing.NamedTuple):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class QuestionPreprocessor(Preprocessor):
-    """Questions with contexts of any length, (questions, contexts), to windows (Devlin et al. 2019, section 4.2).
+    """Makes a `QuestionAnswerer`'s inputs from questions and contexts of any length, in windows (Devlin et al. 2019,
+    4.2).
 
-    Labels are answers, (text, first character) or SQuAD's dicts of `text` and `answer_start`, of which the first is
-    taken; None or an empty list if the context has none. In a graph they are the dicts alone, and each call is on one
-    example: `dataset.map(preprocessor).unbatch().batch(32)`.
+    Labels are answers: (text, first character), or SQuAD's dicts of `text` and `answer_start`, of which the first is
+    used; None or an empty list for no answer. In a graph, labels are dicts, and each call is on one example:
+    `dataset.map(preprocessor).unbatch().batch(32)`.
 
     Args:
-        tokenizer, sequence_length: see `Preprocessor`.
-        stride: tokens from the beginning of one window to that of the next; at most half of a row.
+        tokenizer (Tokenizer): tokenizer.
+        sequence_length (int, optional): length of each window. Default: 384.
+        stride (int, optional): number of tokens from the start of one window to the next, at most half a window.
+            Default: 128.
 
-    Returns: inputs (windows, sequence_length), and labels (windows, 2): the positions of the answer's first and last
-        token, those of [CLS] in a window that does not hold it. A weight is that of each of its question's windows.
+    Returns: inputs (windows, sequence_length), and labels (windows, 2): positions of the answer's first and last token,
+        those of [CLS] in a window without it. A weight applies to each window of its question.
     """
 
     arguments = ("sequence_length", "stride")

@@ -19,13 +19,13 @@ from keras_bert_serving.servable import SessionOptions
 
 
 class Arguments(pydantic.BaseModel, extra="forbid"):
-    """Of an application.
+    """Arguments of an application.
 
     Attributes:
-        name: of the model, in the address of requests.
-        directory: of an export or a checkpoint, on every machine of the cluster.
-        threads: of a replica; give its deployment as many `num_cpus`.
-        bfloat16: compute in bfloat16, on processors with instructions for it.
+        name: name of the model, in the address of requests.
+        directory: directory of an export or a checkpoint, on every machine of the cluster.
+        threads: number of threads of a replica; give its deployment as many `num_cpus`. Default: 1.
+        bfloat16: whether to compute in bfloat16, on processors with instructions for it. Default: False.
     """
 
     name: str
@@ -53,5 +53,12 @@ class Replica:
 
 
 def app(arguments: Arguments) -> serve.Application:
-    """The application; its arguments stand behind `serve run`, or under `args` in a file."""
+    """Builds an application of Ray Serve that answers as `keras-bert serve` does.
+
+        serve run keras_bert_serving.ray_app:app name=films directory=runs/films/model
+
+    Args:
+        arguments (Arguments): given after `serve run`, or under `args` in a file: `name`, `directory`, `threads`
+            (default 1) and `bfloat16` (default False).
+    """
     return Replica.bind(arguments)

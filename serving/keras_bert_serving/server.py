@@ -37,9 +37,9 @@ class Server:
         log: RequestLog.
         metrics: Metrics.
         host: address to listen on.
-        port: of REST; 0 means any that is free.
-        grpc_port: of gRPC; 0 means any that is free, None means no gRPC.
-        host_names: further names under which the server is addressed, by way of a proxy.
+        port: port for REST; 0 means any free one.
+        grpc_port: port for gRPC; 0 means any free one, None means no gRPC.
+        host_names: further host names that a proxy uses for the server.
         page: a function from the models to the ASGI application shown at `/` and under `/page/`, or None.
 
     Attributes:

@@ -17,10 +17,10 @@ READ_AT_ONCE = 64
 
 
 def read_training_data(source):
-    """The same batches as a tf.data.Dataset.
+    """Returns the batches of a `TrainingBatches` as a tf.data.Dataset.
 
     Args:
-        source: a `numpy_data.TrainingBatches`. If its files are not here, it has to know their `num_examples`.
+        source (TrainingBatches): the batches. If its files are on another machine, it has to know their `num_examples`.
 
     Returns: tf.data.Dataset of (inputs, labels), see `features.PRETRAINING_INPUTS` and `PRETRAINING_LABELS`, or their
         PACKED_ versions.

@@ -18,5 +18,15 @@ __all__ = [
 
 
 def open_corpus(path=None, on_error="skip", text_format="auto", text_field="text", language="en"):
-    """A `PythonDocsCorpus` without a path; otherwise a `TextCorpus` of a file, folder or glob, with these arguments."""
+    """Opens text files as documents of sentences; without a path, the docstrings of installed packages.
+
+    Args:
+        path (str or pathlib.Path, optional): file, folder or glob. Default: None, a `PythonDocsCorpus`.
+        on_error (str, optional): as in `TextCorpus`. Default: "skip".
+        text_format (str, optional): as in `TextCorpus`. Default: "auto".
+        text_field (str, optional): as in `TextCorpus`. Default: "text".
+        language (str, optional): as in `TextCorpus`. Default: "en".
+
+    Returns: a `TextCorpus` or a `PythonDocsCorpus`; iterate over it for documents.
+    """
     return PythonDocsCorpus() if path is None else TextCorpus(path, on_error, text_format, text_field, language)

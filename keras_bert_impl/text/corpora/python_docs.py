@@ -44,17 +44,17 @@ SENTENCE = re.compile(
 
 
 class PythonDocsCorpus:
-    """Docstrings of packages as documents: one module is one document, its dotted name the document's name.
+    """The docstrings of installed packages as documents, one for each module: a corpus that needs no download.
 
-    Of a docstring, whole sentences of plain words are kept. A sentence that occurs several times in the corpus is kept
-    only where it occurs first, in the order of packages and paths, so that no sentence is in both a training and a test
-    document. Every iteration reads the files again and yields the same documents in the same order on the same
-    installation.
+    Only whole sentences of plain words are kept, and each only where it first occurs, in the order of packages and
+    paths, so that no sentence is in both a training and a test document. Every iteration reads the files again, and
+    gives the same documents in the same order on the same installation.
 
     Args:
-        packages: top-level package names, each the `source` of its documents; "python" is the standard library.
+        packages (list of str, optional): names of packages, each the `source` of its documents; "python" is the
+            standard library. Default: python, numpy, tensorflow and keras.
 
-    Raises: ValueError if none of the packages is installed; a package that is missing is named in a warning.
+    Raises: ValueError if none of the packages is installed; a warning names missing ones.
     """
 
     def __init__(self, packages=DEFAULT_PACKAGES):

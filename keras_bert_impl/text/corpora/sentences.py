@@ -97,21 +97,24 @@ def check_language(language):
 
 
 def split_sentences(paragraph, language="en"):
-    """The sentences of one paragraph, in order, with each run of white space replaced by a single space.
+    """Splits a paragraph into sentences, in any language.
 
-    No other character is changed. A sentence ends at the marks of any script: a Chinese, Hindi or Arabic paragraph is
-    split correctly whatever the language. The language determines which full stops belong to abbreviations, initials
-    and dates; for languages outside `LANGUAGES_WITH_RULES` sentencex uses the rules of a related one, or English.
-
-    Thai and Lao have no mark at the end of a sentence, so a paragraph of fewer than 250 characters is not split. A
-    longer one is split into phrases, at its spaces.
+    Each run of white space becomes a single space; no other character is changed. A sentence ends at the marks of any
+    script: a Chinese, Hindi or Arabic paragraph is split correctly whatever the language. The language determines which
+    full stops belong to abbreviations, initials and dates; for languages outside `LANGUAGES_WITH_RULES` sentencex uses
+    the rules of a related one, or English. Thai and Lao mark no end of a sentence: a paragraph of fewer than 250
+    characters is not split, a longer one is split at its spaces.
 
     Args:
-        paragraph: text; line breaks count as spaces.
-        language: code of ISO 639-1.
+        paragraph (str): text; line breaks count as spaces.
+        language (str, optional): ISO 639-1 code. Default: "en".
 
-    Returns: list of strings, none empty. A list number ("1.") stays with the text after it.
+    Returns: list of str, none empty. A list number ("1.") stays with the text after it.
     Raises: ValueError for an unknown language.
+
+    Example:
+        >>> kbi.corpora.split_sentences("Dr. Lee was here. It rained.")
+        ['Dr. Lee was here.', 'It rained.']
     """
     check_language(language)
     # White space is collapsed first, because sentencex 1.0.32 panics at an initial before a wide space such as U+2028.

@@ -47,34 +47,35 @@ class Problem(NamedTuple):
 
 
 class TextCorpus:
-    """Documents of a file, a folder or a glob. Every iteration reads the files again, in sorted order.
+    """Text files as documents of sentences: a file, a folder or a glob. Every iteration reads the files again, sorted.
 
     A `.txt` file holds one sentence per line with blank lines between documents (the input of google-research/bert),
-    one document per line, or running text: paragraphs between blank lines, wrapped or not, one document per file; the
-    article titles of WikiText (` = Title = `) also begin a document. A `.jsonl` file holds one document per row; line
-    breaks in its text end paragraphs. All are UTF-8, and may be compressed (.gz, .xz, .zst). A file that is named, or
-    matched by a glob, is read as text whatever its extension; a folder is searched, with its subfolders and what
-    links lead to, for the known extensions.
+    one document per line, or running text: paragraphs between blank lines, wrapped or not, one document per file. The
+    article titles of WikiText (` = Title = `) also begin a document. A `.jsonl` file holds one document per line; line
+    breaks in its text end paragraphs. Files are UTF-8, and may be compressed (.gz, .xz, .zst). A file that is named, or
+    matched by a glob, is read as text whatever its extension; a folder is searched, with its subfolders and links, for
+    the known extensions.
 
     Memory holds one document at a time; a document of more than 4 million characters is read as several.
 
     Args:
-        path: file, folder, or glob (`**` stands for any folders).
-        on_error: "skip" leaves out what cannot be read and records it in `problems`; "raise" stops at it.
-        text_format: for .txt, "lines", "documents", "running", "paragraphs" (running text in which blank lines separate
-            documents), or "auto", which chooses one of the first three for each file (`format_of`) and logs the choice.
-            A .jsonl row is one document: every line of it is a sentence with "lines", part of a wrapped paragraph with
-            "running" and "paragraphs", and a paragraph with "auto" and "documents".
-        text_field: key of the text in a .jsonl row.
-        language: code of ISO 639-1 (`split_sentences`).
+        path (str or pathlib.Path): file, folder, or glob (`**` stands for any folders).
+        on_error (str, optional): "skip" leaves out unreadable parts and records them in `problems`; "raise" stops
+            there. Default: "skip".
+        text_format (str, optional): for .txt, "lines", "documents", "running", "paragraphs" (running text with blank
+            lines between documents), or "auto", which chooses one of the first three for each file and logs the choice.
+            For .jsonl, a line in the text is a sentence with "lines", a part of a wrapped paragraph with "running" and
+            "paragraphs", and a paragraph with "auto" and "documents". Default: "auto".
+        text_field (str, optional): key of the text in .jsonl. Default: "text".
+        language (str, optional): ISO 639-1 code, see `split_sentences`. Default: "en".
 
     Attributes:
         files: sorted list of pathlib.Path.
-        left_out: Counter of the endings of other files in a folder.
-        formats: how many files the last iteration read in each format, by the names in the values of `TEXT_FORMATS`.
+        left_out: Counter of the extensions of other files in a folder.
+        formats: number of files that the last iteration read in each format, by the names in the values of
+            `TEXT_FORMATS`.
         problems: list of `Problem`, of finding the files and of the last iteration. A damaged text file is read up to
-            the damage, and the document that contains the damage is left out; of a .jsonl file only the bad rows are
-            left out.
+            the damage, and the document with the damage is left out; in a .jsonl file only bad lines are left out.
 
     Raises: ValueError for an unknown choice, a path without files, files without a sentence (at the end of the
         iteration), and with `on_error="raise"` for the first problem.

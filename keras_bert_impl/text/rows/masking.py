@@ -29,26 +29,32 @@ NO_PHRASES = "The rows have no phrases to mask: prepare the data with --phrases,
 
 @dataclasses.dataclass(frozen=True)
 class MaskingRule:
-    """Chooses tokens to predict and hides most of them.
+    """Chooses tokens to predict and hides most of them, for masked language modelling.
 
     Args:
-        tokenizer: of the rows; ids of its control tokens are never chosen.
-        predictions_per_sequence: columns of the outputs, the most tokens that a row predicts. Google: 20 for length
-            128. None for `masking_rate` of the row's length, rounded up.
-        seed: integer scalar.
-        unit: what is chosen together. "token": single tokens, as in the paper; "whole_word": all pieces of a word, as
-            Google's `do_whole_word_mask`; "span": several whole words, their number drawn from a geometric
-            distribution, as in SpanBERT (Joshi et al. 2020, section 3.1), where all tokens of a span also get the same
-            kind of replacement; "ngram": one to three whole words, n of them in proportion to 1 / n, as in ALBERT (Lan
-            et al. 2020, section 4.1), where each token is replaced independently; "context_span": one to five tokens
-            from the beginning of a word on, n of them in proportion to 1 / n, somewhere in each stretch of 6n tokens,
-            as in XLNet (Yang et al. 2019, section 3.1); "phrase": all tokens of a phrase, as in ERNIE (Sun et al. 2019,
-            section 3.2), or of a word outside phrases.
-        masking_rate: predictions for each token of the row. BERT: 0.15.
-        mask_token_rate: share of the chosen tokens replaced by [MASK]. BERT: 0.8.
-        random_token_rate: share replaced by a random id; the others stay as they are. BERT: 0.1.
+        tokenizer (Tokenizer): tokenizer of the examples; its control tokens are never chosen.
+        predictions_per_sequence (int, optional): largest number of predictions in an example; Google has 20 for length
+            128. Default: masking_rate of the length, rounded up.
+        seed (int, optional): random seed. Default: 0.
+        unit (str, optional): tokens that are chosen together, one of those below. Default: "token".
+        masking_rate (float, optional): predictions for each token of the example. Default: 0.15.
+        mask_token_rate (float, optional): fraction of the chosen tokens replaced by [MASK]. Default: 0.8.
+        random_token_rate (float, optional): fraction replaced by a random token; the others stay unchanged.
+            Default: 0.1.
 
-    Raises: ValueError if the masking rate is no share, or the others are none that add up to at most 1.
+    Units:
+
+    - "token": single tokens, as in the paper;
+    - "whole_word": all tokens of a word, as Google's `do_whole_word_mask`;
+    - "span": several whole words, their number drawn from a geometric distribution, all with the same kind of
+      replacement, as in SpanBERT (Joshi et al. 2020, section 3.1);
+    - "ngram": one to three whole words, n of them in proportion to 1 / n, each token replaced independently, as in
+      ALBERT (Lan et al. 2020, section 4.1);
+    - "context_span": one to five tokens from the beginning of a word, n of them in proportion to 1 / n, somewhere in
+      each stretch of 6n tokens, as in XLNet (Yang et al. 2019, section 3.1);
+    - "phrase": all tokens of a phrase, or of a word outside phrases, as in ERNIE (Sun et al. 2019, section 3.2).
+
+    Raises: ValueError if masking_rate is no fraction, or if the others are no fractions that add up to at most 1.
     """
 
     tokenizer: typing.Any
@@ -131,11 +137,12 @@ class MaskingRule:
 
 
 class NextTokens(typing.NamedTuple):
-    """Labels every token with the next one of its sequence, where a `MaskingRule` masks some: the objective of a model
-    that reads in one direction, as GPT and ELMo (Devlin et al. 2019, section 5.1).
+    """Labels every token with the next one, in place of a `MaskingRule`, for models that read in one direction.
+
+    It is the objective of GPT and ELMo (Devlin et al. 2019, section 5.1).
 
     Fields:
-        direction: "left_to_right": the token at i predicts that at i + 1; "right_to_left": that at i - 1.
+        direction (str): "left_to_right": token i predicts token i + 1; "right_to_left": token i - 1.
     """
 
     direction: str

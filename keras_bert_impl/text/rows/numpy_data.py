@@ -25,14 +25,14 @@ ROWS_AT_ONCE = 1024
 
 
 class RowFiles(typing.NamedTuple):
-    """Files of `write_rows`.
+    """Files of pre-training examples, as `keras-bert prepare-data` writes them.
 
     Fields:
-        paths: list of files.
-        tokenizer: the Tokenizer that they were written with.
-        rows: the RowFormat that they were written with. For rows that are masked when they are read, only its length
-            matters, and whether they are packed.
-        num_examples: list, the number of examples in each file; None counts them.
+        paths (list): the files.
+        tokenizer (Tokenizer): the tokenizer that they were written with.
+        rows (RowFormat): the format that they were written in. For examples that are masked when they are read, only
+            its length matters, and whether they are packed.
+        num_examples (list of int): number of examples in each file; None to count them.
     """
 
     paths: list
@@ -42,29 +42,33 @@ class RowFiles(typing.NamedTuple):
 
 
 class TrainingBatches(keras.utils.PyDataset):
-    """Batches for `Pretrainer.fit`: what batch N holds depends on the seed and N alone, so a run can resume.
+    """Batches of pre-training examples for `Pretrainer.fit`. Batch N depends only on the seed and N, so a training can
+    resume.
 
-    Batches are read in order, by two threads, ahead of their use; a batch that is not the next one makes them start
+    Batches are read in order, by two threads, ahead of their use; another batch than the next one makes them start
     again from there. Iterating gives (inputs, labels), two dicts of arrays, see `features.PRETRAINING_INPUTS` and
     `PRETRAINING_LABELS`, or their PACKED_ versions.
 
     Args:
-        files: a `RowFiles`.
-        masking: a `MaskingRule`, or a `NextTokens`, which masks nothing; None for files with static masks.
-        batch_size: rows of a batch; with `repeat`, a last, smaller batch is dropped.
-        seed: seed of the order.
-        start_step: number of batches to skip, those that a resumed run has already seen.
-        repeat: True gives epochs without end, each in its own order; False one epoch in file order.
-        whole_batches: drop a last, smaller batch even without `repeat`, so that devices can share each batch evenly.
-        part: (number, number of parts): the part of each batch to read, for one of several processes; needs whole
-            batches. The rows of the other parts are neither parsed nor masked.
-        streams: with `repeat`, the files are divided among this many streams, each shuffled by itself, and a batch
-            takes equally many rows from each. A part of the batch then reads only its own streams, and any number of
-            parts that divides `streams` gives the same batches.
-        most_rows: without `repeat`, the most rows to read, from each file in proportion to its size; None reads all.
+        files (RowFiles): the files.
+        masking (MaskingRule): how to mask; or a NextTokens, which masks nothing; None for files with static masks.
+        batch_size (int): number of examples in a batch; with `repeat`, a last, smaller batch is dropped.
+        seed (int, optional): random seed of the order. Default: 0.
+        start_step (int, optional): number of batches to skip, those before a training is resumed. Default: 0.
+        repeat (bool, optional): True gives epochs without end, each in its own order; False one epoch in the order of
+            the files. Default: True.
+        whole_batches (bool, optional): whether to drop a last, smaller batch even without `repeat`, so that devices can
+            share each batch evenly. Default: False.
+        part (tuple of int, optional): (number, number of parts), the part of each batch to read, for one of several
+            processes; needs whole batches. Other parts are neither parsed nor masked. Default: (0, 1), all.
+        streams (int, optional): with `repeat`, the files are divided among this many streams, each shuffled by itself,
+            and a batch takes equally many examples from each. A part of the batch then reads only its own streams, and
+            any number of parts that divides `streams` gives the same batches. Default: 1.
+        most_rows (int, optional): without `repeat`, the largest number of examples to read, from each file in
+            proportion to its size. Default: None, all.
 
-    Raises: ValueError if there are too few examples for a whole batch, if a batch cannot be divided evenly, if
-        there are more streams than files, or if rows would be masked twice.
+    Raises: ValueError if there are too few examples for a whole batch, if a batch cannot be divided evenly, if there
+        are more streams than files, or if examples would be masked twice.
     """
 
     def __init__(
@@ -104,7 +108,7 @@ class TrainingBatches(keras.utils.PyDataset):
 
     @property
     def num_batches(self):
-        """The number of batches; None if they have no end."""
+        """The number of batches; None if there is no end."""
         if self.repeat:
             return None
         total = sum(self.counts)

@@ -27,19 +27,23 @@ RUNS = ("full_sentences", "doc_sentences")
 
 @dataclasses.dataclass(frozen=True)
 class RowFormat:
-    """What the rows of a file are.
+    """The format of pre-training examples in a file: length, pairs, masks and packing.
 
     Args:
-        sequence_length: tokens of a row, [CLS], [SEP] and padding included.
-        predictions_per_sequence: the most predictions of a row with static masks.
-        pairs: what a row holds. "next_sentence": two segments, the second one random in half of the rows (Devlin et
-            al. 2019); "sentence_order": two consecutive ones, swapped in half of the rows (Lan et al. 2020);
-            "full_sentences" and "doc_sentences": as many sentences as fit, across documents or not (Liu et al. 2019).
-        static_masks: masked when written, in google-research/bert's format, instead of differently in every epoch.
-        packed: several pairs in a row, so that hardly any position is padding; see `row_features`.
-        masking_unit: unit of static masks, see `masking.MaskingRule`.
-        phrases: whether ids are marked as `phrases` describes.
-        short_sequence_probability: share of documents cut into shorter pairs; 0.1 in Google's code.
+        sequence_length (int): number of tokens of an example, [CLS], [SEP] and padding included.
+        predictions_per_sequence (int): largest number of predictions in an example with static masks.
+        pairs (str, optional): content of an example. "next_sentence": two segments, the second random in half of the
+            examples (Devlin et al. 2019); "sentence_order": two consecutive ones, swapped in half of the examples (Lan
+            et al. 2020); "full_sentences" and "doc_sentences": as many sentences as fit, across documents or not (Liu
+            et al. 2019). Default: "next_sentence".
+        static_masks (bool, optional): whether masks are written, in google-research/bert's format, instead of drawn
+            anew in each epoch. Default: False.
+        packed (bool, optional): whether an example holds several pairs, so that there is hardly any padding; see
+            `row_features`. Default: False.
+        masking_unit (str, optional): unit of static masks, see `MaskingRule`. Default: "token".
+        phrases (bool, optional): whether tokens are marked as `phrases` describes. Default: False.
+        short_sequence_probability (float, optional): fraction of documents cut into shorter pairs. Default: 0.1, as in
+            Google's code.
     """
 
     sequence_length: int

@@ -65,10 +65,9 @@ def tokenizer_files(directory: str | Path) -> list[str]:
 
 
 def kind_in(directory: str | Path) -> type[Tokenizer] | None:
-    """The class of the tokenizer whose vocabulary a directory holds; None if it holds none.
+    """Returns the class of the tokenizer whose vocabulary a directory holds; None if it holds none.
 
-    Raises: ValueError naming the file whose algorithm is not known here, or the files if there are several
-        vocabularies.
+    Raises: ValueError for a tokenizer.json with an unknown algorithm, or if there are several vocabularies.
     """
     directory = Path(directory)
     files = VocabularyFiles(directory)
@@ -87,9 +86,18 @@ def kind_in(directory: str | Path) -> type[Tokenizer] | None:
 
 
 def open_tokenizer(directory: str | Path) -> Tokenizer:
-    """The tokenizer of a directory, of whatever kind.
+    """Opens the tokenizer of a directory, whatever its algorithm.
 
-    Raises: FileNotFoundError if there is none; ValueError as `kind_in` and as `from_pretrained` of the kind.
+    Args:
+        directory (str or pathlib.Path): a directory with the files of a tokenizer, such as a checkpoint.
+
+    Returns: a Tokenizer.
+    Raises: FileNotFoundError if the directory holds none; ValueError if its files are damaged, or hold several.
+
+    Example:
+        >>> directory = kbi.checkpoints.local_directory("small_english")
+        >>> kbi.tokenizers.open_tokenizer(directory).encode("Unbelievable!").tokens
+        ['[CLS]', 'unb', '##el', '##ie', '##v', '##able', '!', '[SEP]']
     """
     kind = kind_in(directory)
     if kind is None:
@@ -98,13 +106,14 @@ def open_tokenizer(directory: str | Path) -> Tokenizer:
 
 
 def tokenizer_to_config(tokenizer: Tokenizer | None) -> dict | None:
-    """A tokenizer as plain values for a `.keras` file; None stays None."""
+    """Returns a tokenizer as plain values, for a `.keras` file; None stays None."""
     return tokenizer and {"kind": tokenizer.kind, **tokenizer.get_config()}
 
 
 def tokenizer_from_config(config: dict | None) -> Tokenizer | None:
-    """The tokenizer that `tokenizer_to_config` described. A description without a kind is of WordPiece, of which
-    earlier files are."""
+    """Returns the tokenizer that `tokenizer_to_config` described. Descriptions without a kind, of earlier files, are
+    WordPiece.
+    """
     if config is None:
         return None
     arguments = dict(config)

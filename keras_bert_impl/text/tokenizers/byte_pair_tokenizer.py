@@ -28,23 +28,21 @@ WHITE_SPACE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace()
 
 
 class BytePairTokenizer(Tokenizer):
-    """RoBERTa's tokenizer: byte-level BPE (Liu et al. 2019, section 4.4; Radford et al. 2019, section 2.2).
+    """The tokenizer of RoBERTa: byte-level BPE (Liu et al. 2019, section 4.4; Radford et al. 2019, section 2.2).
 
-    A text is split into words, numbers, punctuation and white space, where a word takes the space before it along; the
-    UTF-8 bytes of each are merged into the longest pieces that the merges give. Nothing is lower-cased, no character is
-    unknown. The same word has other ids at the beginning of a text, where no space stands before it, unless
-    `add_prefix_space`.
+    A text is split into words, numbers, punctuation and white space; a word includes the space before it. The UTF-8
+    bytes of each are merged into the longest tokens that the merges give. Nothing is lower-cased, and no character is
+    unknown. A word at the beginning of a text, without a space before it, has other IDs, unless `add_prefix_space`.
 
-    A row is `<s> text </s>`, of a pair `<s> text </s></s> pair </s>`, always with segment 0. "<s>" and the like within
-    a text are ordinary text and never become control tokens; only `encode_with_masks` recognizes "<mask>", and
-    "[MASK]", which means the same.
+    The inputs are `<s> text </s>`, and `<s> text </s></s> pair </s>` for pairs, always with segment 0. "<s>" and the
+    like in a text are ordinary text; only `encode_with_masks` recognizes "<mask>", and "[MASK]", which means the same.
 
     Args:
-        vocabulary: path of a vocab.json, or the tokens in order of their ids.
-        merges: path of a merges.txt, or pairs of pieces, the most important first.
-        add_prefix_space: whether a text that does not begin with a space gets one before it. RoBERTa: False.
+        vocabulary (str, pathlib.Path or list of str): path of a vocab.json, or the tokens in the order of their IDs.
+        merges (str, pathlib.Path or list): path of a merges.txt, or pairs of tokens, the most important first.
+        add_prefix_space (bool, optional): whether a text that does not begin with a space gets one. Default: False.
 
-    Raises: FileNotFoundError; ValueError if one of <s> <pad> </s> <unk> <mask> is missing, ids have gaps, or the merges
+    Raises: FileNotFoundError; ValueError if one of <s> <pad> </s> <unk> <mask> is missing, IDs have gaps, or the merges
         do not belong to the vocabulary.
     """
 
@@ -101,12 +99,12 @@ class BytePairTokenizer(Tokenizer):
         return found.ids, found.tokens, found.offsets
 
     def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text without control tokens."""
+        """Returns the IDs of each text without control tokens."""
         encodings = self._library.encode_batch_fast(list(texts), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        """The text of ids. Bytes that are not valid UTF-8, of a character that was cut, become U+FFFD."""
+        """Returns the text of IDs. Bytes that are not valid UTF-8, of a truncated character, become U+FFFD."""
         return decoders.ByteLevel().decode(self._tokens(ids, skip_special_tokens))
 
     def in_running_text(self, sentences: Sequence[str]) -> list[str]:
@@ -122,7 +120,7 @@ class BytePairTokenizer(Tokenizer):
         return [not token.startswith(self.dialect.space) and token not in whole for token in self.vocabulary]
 
     def piece_text(self, index: int) -> str:
-        """The characters of a token, with the space before a word; of a control token its name."""
+        """Returns a token as text, with the space before a word; the name of a control token."""
         return self.decode([index], skip_special_tokens=False)
 
     @classmethod
@@ -136,13 +134,14 @@ class BytePairTokenizer(Tokenizer):
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> "BytePairTokenizer":
-        """The tokenizer of a checkpoint directory, Hugging Face's or fairseq's converted to it.
+        """Opens the tokenizer of a checkpoint directory of Hugging Face, or of fairseq converted to it.
 
         Args:
-            directory: holds vocab.json and merges.txt, or a tokenizer.json, and often tokenizer_config.json.
+            directory (str or pathlib.Path): holds vocab.json and merges.txt, or a tokenizer.json, and often
+                tokenizer_config.json.
 
         Raises: FileNotFoundError; ValueError as in the constructor, if a file has steps, control tokens or added tokens
-            that give other ids than RoBERTa's, or if the files disagree.
+            that give other IDs than RoBERTa's, or if the files disagree.
         """
         directory = Path(directory)
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
@@ -173,13 +172,18 @@ class BytePairTokenizer(Tokenizer):
 
 
 class DebertaTokenizer(BytePairTokenizer):
-    """The tokenizer of DeBERTa's version 1 (He et al. 2021): GPT-2's byte-level BPE with BERT's control tokens.
+    """The tokenizer of DeBERTa version 1 (He et al. 2021): GPT-2's byte-level BPE with BERT's control tokens.
 
-    A row is `[CLS] text [SEP]`, of a pair `[CLS] text [SEP] pair [SEP]`, always with segment 0, as in Microsoft's code;
-    transformers 5 puts a second [SEP] between the texts of a pair. "[CLS]" and the like within a text are ordinary
-    text; only `encode_with_masks` recognizes "[MASK]".
+    The inputs are `[CLS] text [SEP]`, and `[CLS] text [SEP] pair [SEP]` for pairs, always with segment 0, as in
+    Microsoft's code; transformers 5 puts a second [SEP] between the texts of a pair. "[CLS]" and the like in a text are
+    ordinary text; only `encode_with_masks` recognizes "[MASK]".
 
-    Arguments and errors are those of BytePairTokenizer, with the control tokens [CLS] [PAD] [SEP] [UNK] [MASK].
+    Args:
+        vocabulary (str, pathlib.Path or list of str): path of a vocab.json, or the tokens in the order of their IDs.
+        merges (str, pathlib.Path or list): path of a merges.txt, or pairs of tokens, the most important first.
+        add_prefix_space (bool, optional): whether a text that does not begin with a space gets one. Default: False.
+
+    Raises: as BytePairTokenizer, with the control tokens [CLS] [PAD] [SEP] [UNK] [MASK].
     """
 
     kind = "deberta_byte_pair"

@@ -185,20 +185,20 @@ def learn_byte_pairs(
     dialect: Dialect = ROBERTA,
     added_tokens: Sequence[str] = (),
 ) -> tuple[list[str], Merges]:
-    """Learns byte-level BPE (Radford et al. 2019, section 2.2; Sennrich et al. 2016) by merging frequent pairs; the
-    same texts give the same tokens.
+    """Learns a byte-level BPE vocabulary, as RoBERTa's, from texts (Radford et al. 2019, section 2.2; Sennrich et al.
+    2016).
 
-    A space stands before each text, since in running text one stands before nearly every word.
+    The same texts give the same tokens. A space is put before each text, as before nearly every word of running text.
 
     Args:
-        texts: lines, paragraphs or documents; read once.
-        vocabulary_size: number of tokens wanted, including five control tokens, the 256 bytes and added tokens. Little
-            text gives fewer.
-        dialect: whose control tokens there are.
-        added_tokens: tokens that are whole wherever they are in a text, so that nothing is merged across them.
+        texts (iterable of str): lines, paragraphs or documents; read once.
+        vocabulary_size (int): number of tokens, including five control tokens, the 256 bytes and added tokens. Few
+            texts give fewer.
+        dialect (Dialect, optional): the family whose control tokens are used. Default: RoBERTa's.
+        added_tokens (list of str, optional): tokens that are never split, nor merged across. Default: none.
 
-    Returns: (tokens in the order of their ids, merges): <s>, <pad>, </s>, <unk>, the bytes, the results of the merges
-        in their order, the added tokens, and <mask>, as in RoBERTa's vocabulary.
+    Returns: (tokens in the order of their IDs, merges): <s>, <pad>, </s>, <unk>, the bytes, the merges in their order,
+        the added tokens, and <mask>, as in RoBERTa's vocabulary.
     """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     names = dialect.control

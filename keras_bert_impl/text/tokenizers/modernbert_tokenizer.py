@@ -22,22 +22,25 @@ BYTES = [f"<0x{byte:02X}>" for byte in range(256)]  # in mmBERT's vocabulary
 
 
 class ModernBertTokenizer(BytePairTokenizer):
-    """The tokenizer of ModernBERT and Ettin: byte-level BPE (Warner et al. 2024; that of OLMo, Groeneveld et al. 2024,
-    which is GPT-NeoX's) with BERT's control tokens.
+    """The tokenizer of ModernBERT and Ettin: byte-level BPE with BERT's control tokens (Warner et al. 2024).
 
-    Differences from RoBERTa's: a text is brought into Unicode's composed form NFC; `added_tokens`, such as runs of
-    spaces, are whole wherever they are in a text, of several at one place the longest, and what follows one is a text
-    of its own; a row is `[CLS] text [SEP]`, of a pair `[CLS] text [SEP] pair [SEP]`, always with segment 0. "[CLS]" and
-    the like within a text are ordinary text, as are "<|padding|>" and "<|endoftext|>"; only `encode_with_masks`
+    The vocabulary is that of OLMo (Groeneveld et al. 2024), which is GPT-NeoX's. Differences from RoBERTa's tokenizer:
+
+    - a text is normalized to Unicode's composed form NFC;
+    - `added_tokens`, such as runs of spaces, are never split; the longest is chosen, and the text after it is encoded
+      on its own;
+    - the inputs are `[CLS] text [SEP]`, and `[CLS] text [SEP] pair [SEP]` for pairs, always with segment 0.
+
+    "[CLS]" and the like in a text are ordinary text, as are "<|padding|>" and "<|endoftext|>"; only `encode_with_masks`
     recognizes "[MASK]".
 
     Args:
-        vocabulary: the tokens in order of their ids, or the path of a vocab.json.
-        merges: pairs of pieces, the most important first, or the path of a merges.txt.
-        add_prefix_space: whether a text that does not begin with a space gets one before it. ModernBERT: False.
-        added_tokens: tokens of the vocabulary that are whole in texts.
+        vocabulary (str, pathlib.Path or list of str): path of a vocab.json, or the tokens in the order of their IDs.
+        merges (str, pathlib.Path or list): path of a merges.txt, or pairs of tokens, the most important first.
+        add_prefix_space (bool, optional): whether a text that does not begin with a space gets one. Default: False.
+        added_tokens (list of str, optional): tokens of the vocabulary that are never split. Default: none.
 
-    Raises: FileNotFoundError; ValueError if one of [CLS] [PAD] [SEP] [UNK] [MASK] or an added token is missing, ids
+    Raises: FileNotFoundError; ValueError if one of [CLS] [PAD] [SEP] [UNK] [MASK] or an added token is missing, IDs
         have gaps, or the merges do not belong to the vocabulary.
     """
 
@@ -116,20 +119,21 @@ class ModernBertTokenizer(BytePairTokenizer):
 class MmBertTokenizer(ModernBertTokenizer):
     """The tokenizer of mmBERT (Marone et al. 2025): Gemma 2's vocabulary, with a space before each text.
 
-    Each space becomes "▁"; a text that does not begin with one gets one before it; it is divided into words, each of
-    which begins with "▁"; the characters of a word are merged into the pieces that the merges give, and a character
-    that is not in the vocabulary becomes the bytes that it has in UTF-8. Case, accents and further spaces stay.
-    `added_tokens`, such as runs of line ends and the tags of HTML, are whole wherever they are in a text, of several at
-    one place the longest, and what follows one is a text of its own. A row is `<bos> text <eos>`, of a pair
-    `<bos> text <eos> pair <eos>`, always with segment 0. "<bos>" and the like within a text are ordinary text, as are
-    Gemma's "<start_of_turn>" and "<end_of_turn>"; only `encode_with_masks` recognizes "<mask>" and "[MASK]".
+    Each space becomes "▁", and a text that does not begin with one gets one. The text is split into words that begin
+    with "▁", and the characters of a word are merged as the merges say. A character that is not in the vocabulary
+    becomes its UTF-8 bytes. Case, accents and further spaces are kept. `added_tokens`, such as runs of line breaks and
+    HTML tags, are never split; the longest is chosen, and the text after it is encoded on its own.
+
+    The inputs are `<bos> text <eos>`, and `<bos> text <eos> pair <eos>` for pairs, always with segment 0. "<bos>" and
+    the like in a text are ordinary text, as are Gemma's "<start_of_turn>" and "<end_of_turn>"; only `encode_with_masks`
+    recognizes "<mask>" and "[MASK]".
 
     Args:
-        vocabulary: the tokens in order of their ids.
-        merges: pairs of pieces, the most important first.
-        added_tokens: tokens of the vocabulary that are whole in texts.
+        vocabulary (list of str): the tokens in the order of their IDs.
+        merges (list): pairs of tokens, the most important first.
+        added_tokens (list of str, optional): tokens of the vocabulary that are never split. Default: none.
 
-    Raises: ValueError if one of <bos> <pad> <eos> <unk> <mask>, an added token or the token of a byte is missing, ids
+    Raises: ValueError if one of <bos> <pad> <eos> <unk> <mask>, an added token or the token of a byte is missing, IDs
         have gaps, or the merges do not belong to the vocabulary.
     """
 
@@ -177,11 +181,11 @@ class MmBertTokenizer(ModernBertTokenizer):
         return "".join(character for character in WHITE_SPACE if character not in self.added_tokens)
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        """The text of ids. Bytes that are not valid UTF-8, of a character that was cut, become U+FFFD."""
+        """Returns the text of IDs. Bytes that are not valid UTF-8, of a truncated character, become U+FFFD."""
         return self._text_of_pieces(ids, skip_special_tokens).removeprefix(" ")
 
     def piece_text(self, index: int) -> str:
-        """The characters of a token, with the space before a word; of a control token its name."""
+        """Returns a token as text, with the space before a word; the name of a control token."""
         return self._text_of_pieces([index], skip_special_tokens=False)
 
     @classmethod
@@ -191,13 +195,13 @@ class MmBertTokenizer(ModernBertTokenizer):
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> "MmBertTokenizer":
-        """The tokenizer of a checkpoint directory of Hugging Face.
+        """Opens the tokenizer of a checkpoint directory of Hugging Face.
 
         Args:
-            directory: holds a tokenizer.json, and often tokenizer_config.json.
+            directory (str or pathlib.Path): holds a tokenizer.json, and often tokenizer_config.json.
 
         Raises: FileNotFoundError; ValueError as in the constructor, or if a file has steps, control tokens or added
-            tokens that give other ids than mmBERT's.
+            tokens that give other IDs than mmBERT's.
         """
         found = read_tokenizer_file(Path(directory) / "tokenizer.json", cls.dialect)
         tokenizer = cls(found["vocabulary"], found["merges"], found["added_tokens"])

@@ -122,15 +122,16 @@ def learn_sentence_pieces(
     prepare: Callable[[str], str] = lambda text: text,
     not_learned: Mapping = types.MappingProxyType(ALBERT),
 ) -> bytes:
-    """Learns a unigram model (Kudo 2018) with a family's control tokens; the same texts give the same model.
+    """Learns a SentencePiece unigram model (Kudo 2018), as ALBERT's, from texts. The same texts give the same model.
 
     Args:
-        texts: lines, paragraphs or documents of at most a megabyte; read once.
-        vocabulary_size: number of tokens wanted, with <pad>, <unk>, [CLS], [SEP] and [MASK]. Little text gives fewer.
-        prepare: what the tokenizer does to a text before the model reads it, such as lower-casing.
-        not_learned: ALBERT, or XLNET or BIGBIRD for the control tokens of that family.
+        texts (iterable of str): lines, paragraphs or documents of at most a megabyte; read once.
+        vocabulary_size (int): number of tokens, including <pad>, <unk>, [CLS], [SEP] and [MASK]. Few texts give fewer.
+        prepare (function, optional): what the tokenizer does to a text before the model, such as lower-casing.
+            Default: nothing.
+        not_learned (dict, optional): control tokens of a family: ALBERT, XLNET or BIGBIRD. Default: ALBERT.
 
-    Returns: the content of a model file.
+    Returns: the content of a model file, bytes.
     """
     model = io.BytesIO()
     library().SentencePieceTrainer.train(

@@ -85,7 +85,7 @@ class SentencePieceTokenizer(Tokenizer):
         return [self.processor.id_to_piece(index) for index in range(self.processor.get_piece_size())]
 
     def scores(self) -> list[float]:
-        """The logarithm of the probability of each token of the vocabulary, 0 for control tokens."""
+        """The log probability of each token of the vocabulary, 0 for control tokens."""
         found = [0.0] * len(self.vocabulary)
         pieces = range(self.processor.get_piece_size())
         for index, place in zip(pieces, self._our_ids(pieces), strict=True):
@@ -143,7 +143,7 @@ class SentencePieceTokenizer(Tokenizer):
         return cls(**{**config, "model": base64.b64decode(config["model"])})
 
     def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text without control tokens."""
+        """Returns the IDs of each text without control tokens."""
         prepared = [self._prepared(text)[0] for text in texts]
         return [self._our_ids(ids) for ids in self.processor.encode(prepared, out_type=int)]
 
@@ -175,18 +175,18 @@ class SentencePieceTokenizer(Tokenizer):
         return "" if index in self.further_bytes else "?" if index in self.bytes_of else piece
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        """The text of ids; what the model normalizes stays lost, and bytes that are no UTF-8 become U+FFFD."""
+        """Returns the text of IDs. Normalized characters stay normalized; bytes that are no UTF-8 become U+FFFD."""
         return self._text_of_pieces(ids, skip_special_tokens).removeprefix(" ")
 
     @property
     def is_continuation(self) -> list[bool]:
-        """Whether each token of the vocabulary goes on with the word before it; punctuation does, too."""
+        """For each token of the vocabulary, whether it continues the word before it, as punctuation does."""
         first = (SPACE, *self.names, *self.further_controls)
         goes_on = [not token.startswith(first) for token in self.vocabulary]
         return [one or index in self.further_bytes for index, one in enumerate(goes_on)]
 
     def piece_text(self, index: int) -> str:
-        """The characters of a token, with the space before a word; of a control token its name."""
+        """Returns a token as text, with the space before a word; the name of a control token."""
         return self.id_to_token(index).replace(SPACE, " ")
 
     @classmethod
@@ -200,13 +200,13 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> "SentencePieceTokenizer":
-        """The tokenizer of a checkpoint directory of Hugging Face.
+        """Opens the tokenizer of a checkpoint directory of Hugging Face.
 
         Args:
-            directory: holds the model file or a tokenizer.json, and often tokenizer_config.json.
+            directory (str or pathlib.Path): holds the model file or a tokenizer.json, and often tokenizer_config.json.
 
         Raises: FileNotFoundError; ValueError and ImportError as in the constructor; ValueError if tokenizer.json has
-            steps that give other ids than the family's tokenizer, a file has other control tokens or added tokens, or
+            steps that give other IDs than the family's tokenizer, a file has other control tokens or added tokens, or
             the files contradict each other.
         """
         directory = Path(directory)
@@ -254,16 +254,19 @@ class SentencePieceTokenizer(Tokenizer):
 
 
 class AlbertTokenizer(SentencePieceTokenizer):
-    """ALBERT's tokenizer (Lan et al. 2020, section 3.2): its SentencePiece model, after lower-casing.
+    """The tokenizer of ALBERT (Lan et al. 2020, section 3.2): SentencePiece after lower-casing.
 
-    As in google-research/albert's tokenization.py, quotation marks in the form of `` and '' become ", accents are
-    dropped unless `keep_accents`, and a piece that ends in a digit and a comma is cut once more, so that "2018," and
-    "2018" begin alike. A row is `[CLS] text [SEP]`, of a pair `[CLS] text [SEP] pair [SEP]` with segments 0 and 1.
+    As in google-research/albert's tokenization.py, the quotation marks `` and '' become ", accents are removed unless
+    `keep_accents`, and a token that ends in a digit and a comma is split once more, so that "2018," and "2018" begin
+    alike. The inputs are `[CLS] text [SEP]`, and `[CLS] text [SEP] pair [SEP]` for pairs, with segments 0 and 1.
 
     Args:
-        model: path of a spiece.model, or its content.
-        lowercase: whether text is lower-cased. ALBERT: True.
-        keep_accents: whether accents stay. ALBERT: False.
+        model (str, pathlib.Path or bytes): path of a spiece.model, or its content.
+        lowercase (bool, optional): whether text is lower-cased. Default: True.
+        keep_accents (bool, optional): whether accents are kept. Default: False.
+
+    Raises: FileNotFoundError; ImportError without the package sentencepiece; ValueError if the file is damaged or has
+        other control tokens.
     """
 
     kind = "sentence_piece"
@@ -324,16 +327,17 @@ class AlbertTokenizer(SentencePieceTokenizer):
 
 
 class XLNetTokenizer(AlbertTokenizer):
-    """XLNet's tokenizer (Yang et al. 2019): its SentencePiece model, after the steps of ALBERT's, which are XLNet's.
+    """The tokenizer of XLNet (Yang et al. 2019): SentencePiece after the steps of ALBERT's tokenizer.
 
-    A row is `text <sep> <cls>`, of a pair `text <sep> pair <sep> <cls>` with segments 0 and 1, and 2 for <cls>. Rows
-    are padded on the right here and on the left in transformers, as tokenizer_config.json says; an XLNet computes the
-    same of both. A text may hold <eop>, the end of a paragraph.
+    The inputs are `text <sep> <cls>`, and `text <sep> pair <sep> <cls>` for pairs, with segments 0 and 1, and 2 for
+    <cls>. They are padded on the right here and on the left in transformers, as tokenizer_config.json says; an XLNet
+    gives the same outputs for both. A text may contain <eop>, the end of a paragraph.
 
     Args:
-        model: path of a spiece.model, or its content.
-        lowercase: whether text is lower-cased. XLNet: False.
-        keep_accents: whether accents stay. XLNet: False; transformers 5 drops them whatever is said here.
+        model (str, pathlib.Path or bytes): path of a spiece.model, or its content.
+        lowercase (bool, optional): whether text is lower-cased. Default: False.
+        keep_accents (bool, optional): whether accents are kept; transformers 5 removes them in any case.
+            Default: False.
     """
 
     kind = "xlnet_sentence_piece"
@@ -350,13 +354,13 @@ class XLNetTokenizer(AlbertTokenizer):
 
 
 class XLMRobertaTokenizer(SentencePieceTokenizer):
-    """XLM-RoBERTa's tokenizer (Conneau et al. 2020, section 3.1): its SentencePiece model with fairseq's ids.
+    """The tokenizer of XLM-RoBERTa (Conneau et al. 2020, section 3.1): SentencePiece with fairseq's IDs.
 
-    fairseq puts <s>, <pad>, </s> and <unk> before the model's pieces and <mask> after them. Nothing is lower-cased. A
-    row is `<s> text </s>`, of a pair `<s> text </s></s> pair </s>`, always with segment 0.
+    fairseq puts <s>, <pad>, </s> and <unk> before the model's tokens and <mask> after them. Nothing is lower-cased. The
+    inputs are `<s> text </s>`, and `<s> text </s></s> pair </s>` for pairs, always with segment 0.
 
     Args:
-        model: path of a sentencepiece.bpe.model, or its content.
+        model (str, pathlib.Path or bytes): path of a sentencepiece.bpe.model, or its content.
     """
 
     kind = "xlm_sentence_piece"
@@ -415,15 +419,15 @@ class CamembertTokenizer(XLMRobertaTokenizer):
 
 
 class DebertaV2Tokenizer(SentencePieceTokenizer):
-    """The tokenizer of DeBERTa's versions 2 and 3 (He et al. 2021): its SentencePiece model, and [MASK] after it.
+    """The tokenizer of DeBERTa versions 2 and 3 (He et al. 2021): SentencePiece, with [MASK] after its tokens.
 
-    Nothing is lower-cased. A model with byte fallback, as that of version 3, gives the bytes of a character that it
-    does not know, a token each, as Microsoft's code does; the fast tokenizer of transformers 4 gives [UNK], and that of
-    transformers 5 normalizes otherwise. A row is `[CLS] text [SEP]`, of a pair `[CLS] text [SEP] pair [SEP]` with
-    segments 0 and 1, which the encoder ignores.
+    Nothing is lower-cased. A model with byte fallback, as in version 3, turns an unknown character into its bytes, as
+    Microsoft's code does; the fast tokenizer of transformers 4 gives [UNK], and that of transformers 5 normalizes
+    differently. The inputs are `[CLS] text [SEP]`, and `[CLS] text [SEP] pair [SEP]` for pairs, with segments 0 and 1,
+    which the encoder ignores.
 
     Args:
-        model: path of an spm.model, or its content.
+        model (str, pathlib.Path or bytes): path of an spm.model, or its content.
     """
 
     kind = "deberta_sentence_piece"
@@ -458,17 +462,16 @@ class DebertaV2Tokenizer(SentencePieceTokenizer):
 
 
 class BigBirdTokenizer(SentencePieceTokenizer):
-    """BigBird's tokenizer (Zaheer et al. 2020): its SentencePiece model, whose pieces are GPT-2's.
+    """The tokenizer of BigBird (Zaheer et al. 2020): SentencePiece with GPT-2's tokens.
 
-    Nothing is lower-cased or normalized, but several spaces are one. A row is `[CLS] text [SEP]`, of a pair
-    `[CLS] text [SEP] pair [SEP]` with segments 0 and 1; transformers gives segments only if it is asked for them. The
-    published model would find [CLS], [SEP], [MASK] and <s> in texts, too: here they are text there, as in all
-    tokenizers of this library, and the model that is saved says so. Other reserved names, such as <unused_50>, are
-    found in texts. All pieces of the published model are equally probable: of the divisions of a text, sentencepiece's
-    is taken.
+    Nothing is lower-cased or normalized, except that several spaces become one. The inputs are `[CLS] text [SEP]`, and
+    `[CLS] text [SEP] pair [SEP]` for pairs, with segments 0 and 1; transformers gives segments only on request. The
+    published model would recognize [CLS], [SEP], [MASK] and <s> in texts; here they are ordinary text, as in all
+    tokenizers of this library, and the saved model says so. Other reserved names, such as <unused_50>, are recognized.
+    All tokens of the published model are equally probable, so the split is the one that sentencepiece chooses.
 
     Args:
-        model: path of a spiece.model, or its content.
+        model (str, pathlib.Path or bytes): path of a spiece.model, or its content.
     """
 
     kind = "bigbird_sentence_piece"

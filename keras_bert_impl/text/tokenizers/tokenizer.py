@@ -13,7 +13,15 @@ from keras_bert_impl.text.tokenizers.words import word_numbers
 
 
 class Encoding(NamedTuple):
-    """The pieces of a text or a pair."""
+    """The tokens of a text or of a pair, as `Tokenizer.encode` returns them.
+
+    Fields:
+        ids (list of int): the tokens' numbers in the vocabulary.
+        tokens (list of str): the tokens.
+        type_ids (list of int): their segments.
+        sequence_ids (list of int): 0 for the first text, 1 for the second, None for control tokens.
+        offsets (list of tuple): start and end of each token in its text, in characters; (0, 0) for control tokens.
+    """
 
     ids: list[int]
     tokens: list[str]
@@ -23,36 +31,38 @@ class Encoding(NamedTuple):
 
 
 class Tokenizer:
-    """The base class of the tokenizers: texts to ids and character offsets, without TensorFlow.
+    """Base class of the tokenizers: turns texts into token IDs and character offsets, without TensorFlow.
 
-    Control tokens in the text of a user are ordinary text; only `encode_with_masks` recognizes the mask token.
+    Call a tokenizer to get a model's inputs: `tokenizer(texts, pairs=None, sequence_length=512)` returns a dict of
+    `token_ids`, `segment_ids` and `padding_mask`, int32 (batch, length). Control tokens in a text are ordinary text;
+    only `encode_with_masks` recognizes the mask token.
 
     Attributes:
-        kind: the name of the algorithm, as `keras-bert prepare-data --tokenizer` takes it.
-        files: the names of the files that `save_pretrained` writes.
-        published_class: the name of the tokenizer in transformers, for tokenizer_config.json.
-        similar_classes: further classes of transformers that have its algorithm.
-        template: how texts stand in a row.
-        mask_texts: what stands for a masked word in a text; the first is the name of the mask token itself.
-        vocabulary: the tokens in the order of their ids.
+        kind: name of the algorithm, as in `keras-bert prepare-data --tokenizer`.
+        files: names of the files that `save_pretrained` writes.
+        published_class: name of the tokenizer in transformers, for tokenizer_config.json.
+        similar_classes: further classes of transformers with the same algorithm.
+        template: arrangement of control tokens and texts in an input.
+        mask_texts: texts that stand for a masked word; the first is the name of the mask token itself.
+        vocabulary: the tokens in the order of their IDs.
         lowercase: whether text is lower-cased.
-        added_tokens: tokens that are whole wherever they are in a text; None if the algorithm knows none.
-        listed_tokens: further tokens that files of the family list, of which nothing follows for the ids of texts.
-        stripped: the white space before a mask that belongs to the mask token.
-        pad_id, unk_id, cls_id, sep_id, mask_id: the ids of the control tokens, by their meaning.
+        added_tokens: tokens that are never split; None if the algorithm has none.
+        listed_tokens: further tokens that files of the family list, without an effect on the IDs of texts.
+        stripped: white space before a mask that belongs to the mask token.
+        pad_id, unk_id, cls_id, sep_id, mask_id: IDs of the control tokens, by their meaning.
 
     A subclass also has these methods:
-        _cut(text): the ids, tokens and offsets of the pieces of a text.
-        ids_batch(texts): the ids of each text without control tokens.
-        decode(ids, skip_special_tokens=True): the text of ids.
-        is_continuation: for each token of the vocabulary whether it goes on with the word before it; for masking.
-        pipeline(masks=False): the tokenizer of the `tokenizers` library that gives these ids, in steps that a file can
+        _cut(text): the IDs, tokens and offsets of a text.
+        ids_batch(texts): the IDs of each text without control tokens.
+        decode(ids, skip_special_tokens=True): the text of IDs.
+        is_continuation: for each token of the vocabulary whether it continues the word before it; for masking.
+        pipeline(masks=False): the tokenizer of the `tokenizers` library that gives these IDs, in steps that a file can
             hold; with `masks`, the name of the mask token in a text is that token.
         piece_text(index): how a token reads, for people.
         get_config(): the arguments of `from_config` as values that JSON can hold.
         is_in(files): whether the `VocabularyFiles` of a checkpoint directory are those of such a tokenizer.
         from_pretrained(directory).
-        write_vocabulary_files(directory): writes all of `files` but tokenizer_config.json, whose content it returns.
+        write_vocabulary_files(directory): writes all of `files` except tokenizer_config.json, whose content it returns.
     """
 
     kind: ClassVar[str]
@@ -91,15 +101,16 @@ class Tokenizer:
 
     @classmethod
     def from_config(cls, config: dict) -> "Tokenizer":
-        """The tokenizer that `get_config` describes."""
+        """Returns the tokenizer that `get_config` describes."""
         return cls(**config)
 
     def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
-        """Writes `files`, which Hugging Face's tokenizers open.
+        """Writes the tokenizer's `files`, which Hugging Face's tokenizers open.
 
         Args:
-            directory: created if it does not exist.
-            sequence_length: number of tokens that the model cuts texts to, saved as Hugging Face's `model_max_length`.
+            directory (str or pathlib.Path): created if it does not exist.
+            sequence_length (int, optional): number of tokens that the model truncates texts to, saved as Hugging Face's
+                `model_max_length`. Default: None, not saved.
         """
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
@@ -119,7 +130,7 @@ class Tokenizer:
 
     @property
     def control_ids(self) -> tuple[int, int, int]:
-        """The ids that stand in rows beside those of texts, and are never masked."""
+        """The IDs of control tokens in inputs, which are never masked: [CLS], [SEP], [PAD]."""
         return self.cls_id, self.sep_id, self.pad_id
 
     @property
@@ -142,21 +153,37 @@ class Tokenizer:
 
     @property
     def special_ids(self) -> set[int]:
-        """The ids of all tokens that are no text."""
+        """The IDs of all tokens that are no text."""
         return {*self.control_ids, self.unk_id, self.mask_id}
 
     def __call__(
         self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None, sequence_length: int = 512
     ) -> dict:
-        """The model inputs for texts, or for texts and their pairs; see `rows.rows_from_texts`.
+        """Returns the model's inputs for texts, or for pairs of texts.
 
-        A single string gives a single row. Use `encode` for the ids, tokens and offsets of one text.
+        Args:
+            texts (str or list of str): texts. A single str gives a batch of one.
+            pairs (str or list of str, optional): the second text of each pair. Default: None.
+            sequence_length (int, optional): largest number of tokens; the longer text of a pair is truncated first, and
+                a warning says how many were. Default: 512.
+
+        Returns: dict of `token_ids`, `segment_ids`, `padding_mask`, int32 (batch, length), padded to the longest,
+            rounded up to a multiple of 32.
+        Raises: ValueError if sequence_length leaves no room for text.
         """
         first, second = ([text] if isinstance(text, str) else text for text in (texts, pairs))
         return rows_from_texts(self, first, second, sequence_length)
 
     def encode(self, text: str, pair: str | None = None, add_special_tokens: bool = True) -> Encoding:
-        """`text`, or `text` and `pair`, as one sequence."""
+        """Encodes one text, or one pair of texts, with its control tokens.
+
+        Args:
+            text (str): the text.
+            pair (str, optional): the second text of a pair. Default: None.
+            add_special_tokens (bool, optional): whether to add control tokens. Default: True.
+
+        Returns: an Encoding.
+        """
         parts = [self._cut(one) for one in (text, pair) if one is not None]
         if not add_special_tokens:
             return _joined([self._of_text(part, number) for number, part in enumerate(parts)])
@@ -167,12 +194,20 @@ class Tokenizer:
         return _joined([*sequence, *self._controls(after, 0 if pair is None else second_segment)])
 
     def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
-        """Encodes each text as `encode` does."""
+        """Encodes each text as `encode` does, and returns a list of `Encoding`."""
         return [self.encode(text, add_special_tokens=add_special_tokens) for text in texts]
 
     def encode_with_masks(self, text: str) -> Encoding:
-        """`encode` of a text in which each of `mask_texts` is the mask token, which takes white space before it along.
-        As in Hugging Face's tokenizers, what follows a mask is a text of its own."""
+        """Encodes a text in which each of `mask_texts`, such as "[MASK]", is the mask token.
+
+        White space before a mask belongs to the mask, and what follows it is encoded on its own, as in Hugging Face's
+        tokenizers.
+
+        Args:
+            text (str): the text.
+
+        Returns: an Encoding.
+        """
         found, begin = self._controls(self.template.before), 0
         for mask in [*re.finditer("|".join(map(re.escape, self.mask_texts)), text), None]:
             part = text[begin:] if mask is None else text[begin : mask.start()].rstrip(self.stripped)
@@ -184,8 +219,16 @@ class Tokenizer:
         return _joined([*found, *self._controls(self.template.after)])
 
     def word_numbers(self, text: str, encoding: Encoding) -> np.ndarray:
-        """The number of the word that each piece of an encoding without control tokens is in, ascending from 0. Words
-        end at white space and before and after each punctuation mark."""
+        """Returns the number of the word that each token belongs to, ascending from 0.
+
+        Words end at white space, and before and after each punctuation mark.
+
+        Args:
+            text (str): the text.
+            encoding (Encoding): its encoding without control tokens.
+
+        Returns: an int array (tokens,).
+        """
         return word_numbers(text, encoding.offsets)
 
     def in_running_text(self, sentences: Sequence[str]) -> Sequence[str]:
@@ -233,11 +276,11 @@ class Tokenizer:
         return b"".join(parts).decode(errors="replace").replace("▁", " ")
 
     def token_to_id(self, token: str) -> int | None:
-        """The id of a vocabulary entry, or None."""
+        """Returns the ID of a token, or None if it is not in the vocabulary."""
         return self._ids.get(token)
 
     def id_to_token(self, index: int) -> str:
-        """The vocabulary entry of an id."""
+        """Returns the token of an ID."""
         return self.vocabulary[index]
 
 

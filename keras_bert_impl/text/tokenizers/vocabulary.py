@@ -38,17 +38,24 @@ def write_vocabulary(path: str | Path, tokens: Sequence[str]) -> None:
 
 
 def learn_vocabulary(texts: Iterable[str], vocabulary_size: int, lowercase: bool = True) -> list[str]:
-    """Learns WordPiece tokens from text by merging frequent pairs; the same texts give the same tokens.
+    """Learns a WordPiece vocabulary, as BERT's, from texts. The same texts give the same tokens.
 
-    Google never published how it learned its vocabulary. This uses the `tokenizers` library's trainer: byte-pair
-    merges by frequency, where pieces inside a word start with "##".
+    Google never published how it learned its vocabulary. This uses the trainer of the `tokenizers` library: byte-pair
+    merges by frequency, where tokens inside a word start with "##".
 
     Args:
-        texts: lines, paragraphs or documents; read once, and kept in a temporary file meanwhile.
-        vocabulary_size: number of tokens wanted, including the five of SPECIAL_TOKENS. Little text gives fewer.
-        lowercase: as for the tokenizer that will use the vocabulary.
+        texts (iterable of str): lines, paragraphs or documents; read once, and kept in a temporary file meanwhile.
+        vocabulary_size (int): number of tokens, including five control tokens. Few texts give fewer.
+        lowercase (bool, optional): whether the tokenizer will lower-case. Default: True.
 
-    Returns: SPECIAL_TOKENS, single characters, single characters inside a word, then merges in the order of learning.
+    Returns: a list of tokens: control tokens, characters, characters inside a word, then merges in the order of
+        learning.
+
+    Example:
+        >>> words = kbi.tokenizers.learn_vocabulary(["a cat sat on a mat"] * 9, 30)
+        >>> tokenizer = kbi.WordPieceTokenizer(words)
+        >>> words[:6]
+        ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', 'a']
     """
     with tempfile.TemporaryFile("w+", encoding="utf-8") as lines:
         counts = _write_normalized(texts, lowercase, lines)

@@ -25,25 +25,38 @@ MANY_TEXTS = 32  # fewer are faster without looking their words up
 
 
 class WordPieceTokenizer(Tokenizer):
-    """The tokenizer of google-research/bert, id for id (Devlin et al. 2019, section 3; Wu et al. 2016).
+    """The tokenizer of BERT: splits texts into subwords (WordPiece), with the same IDs as google-research/bert.
 
-    Text is cleaned, split at white space and punctuation, with `lowercase` also lower-cased and stripped of
-    accents; then each word is cut from left to right into the longest pieces that the vocabulary holds. A word that
-    cannot be cut this way, or has more than 200 characters, becomes one [UNK].
+    Call it to get the model's inputs, and use `encode` for the tokens and offsets of one text, `ids_batch` for the IDs
+    of many texts, `decode` for the text of IDs. Text is cleaned and split at white space and punctuation, with
+    `lowercase` also lower-cased and stripped of accents. Each word is then split from left to right into the longest
+    subwords in the vocabulary (Devlin et al. 2019, section 3; Wu et al. 2016). A word that cannot be split this way, or
+    has more than 200 characters, becomes [UNK].
 
-    "[SEP]" and the like within a text are ordinary text and never become control tokens; only `encode_with_masks`
-    recognizes "[MASK]".
+    "[SEP]" and the like in a text are ordinary text; only `encode_with_masks` recognizes "[MASK]".
 
     Args:
-        vocabulary: path of a vocab.txt, or the tokens in order of their ids.
-        lowercase: True for uncased vocabularies. Google's name for it is do_lower_case.
-        added_tokens: tokens that are whole wherever they are in a text, each with the settings of an `AddedToken` of
-            the `tokenizers` library: {"[E1]": {"special": True}}. Those that the vocabulary lacks follow behind it.
+        vocabulary (str, pathlib.Path or list of str): path of a vocab.txt, or the tokens in the order of their IDs.
+        lowercase (bool, optional): True for uncased vocabularies; Google's `do_lower_case`. Default: True.
+        added_tokens (dict, optional): tokens that are never split, each with the settings of an `AddedToken` of the
+            `tokenizers` library, such as {"[E1]": {"special": True}}. New ones are appended to the vocabulary.
+            Default: None.
+
+    Attributes:
+        names: the control tokens: padding, unknown, first, separator, mask.
 
     Raises: FileNotFoundError; ValueError if one of [PAD] [UNK] [CLS] [SEP] [MASK] is missing.
 
-    Attributes:
-        names: of the control tokens: padding, unknown, first of a row, separator, mask.
+    Example:
+        >>> words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sleep", "##s"]
+        >>> tokenizer = kbi.WordPieceTokenizer(words)
+        >>> tokenizer.encode("The cat sleeps").tokens
+        ['[CLS]', 'the', 'cat', 'sleep', '##s', '[SEP]']
+        >>> inputs = tokenizer(["The cat sleeps"])
+        >>> inputs["token_ids"][0, :8]
+        array([2, 5, 6, 7, 8, 3, 0, 0], dtype=int32)
+        >>> tokenizer.decode([2, 5, 6, 7, 8, 3])
+        'the cat sleeps'
     """
 
     kind = "wordpiece"
@@ -111,21 +124,40 @@ class WordPieceTokenizer(Tokenizer):
         return {"vocabulary": self.vocabulary[: self._size], "lowercase": self.lowercase, **added}
 
     def encode(self, text: str, pair: str | None = None, add_special_tokens: bool = True) -> Encoding:
-        """`text`, or `text` and `pair`, as one sequence: [CLS] text [SEP], [CLS] text [SEP] pair [SEP].
+        """Encodes one text, or one pair of texts: [CLS] text [SEP], or [CLS] text [SEP] pair [SEP].
 
-        The result has .ids, .tokens, .type_ids (segments), .sequence_ids (None, 0 or 1) and .offsets: the
-        start and end of each piece, counted in characters of its text, (0, 0) for control tokens.
+        Args:
+            text (str): the text.
+            pair (str, optional): the second text of a pair. Default: None.
+            add_special_tokens (bool, optional): whether to add [CLS] and [SEP]. Default: True.
+
+        Returns: an Encoding with `ids`, `tokens`, `type_ids` (segments), `sequence_ids` (None, 0 or 1) and `offsets`:
+            start and end of each token in its text, in characters; (0, 0) for control tokens.
         """
         is_plain = google_characters.is_plain(text) and (pair is None or google_characters.is_plain(pair))
         pipeline = self._plain if is_plain else self._exact
         return pipeline.encode(text, pair, add_special_tokens=add_special_tokens)
 
     def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
-        """Encodes each text as `encode` does, on all CPU cores, without padding or truncation."""
+        """Encodes each text as `encode` does, on all CPU cores, without padding or truncation.
+
+        Args:
+            texts (list of str): the texts.
+            add_special_tokens (bool, optional): whether to add [CLS] and [SEP]. Default: True.
+
+        Returns: a list of `Encoding`.
+        """
         return self._encoded(texts, Pipeline.encode_batch, add_special_tokens)
 
     def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text without [CLS] and [SEP]; faster than `encode_batch`, which also keeps offsets."""
+        """Returns the IDs of each text without [CLS] and [SEP]. It is faster than `encode_batch`, which also keeps
+        offsets.
+
+        Args:
+            texts (list of str): the texts.
+
+        Returns: a list of lists of int.
+        """
         if self.added_tokens or len(texts) < MANY_TEXTS:
             return [encoding.ids for encoding in self._encoded(texts, Pipeline.encode_batch_fast, False)]
         ids, lengths = self.word_cache(texts)
@@ -154,20 +186,26 @@ class WordPieceTokenizer(Tokenizer):
         return found.ids, found.tokens, found.offsets
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        """Joins pieces to text without spaces before punctuation, as Hugging Face does; case and accents stay lost."""
+        """Returns the text of IDs, without spaces before punctuation, as Hugging Face does. Removed case and accents
+        stay removed.
+
+        Args:
+            ids (list of int): the IDs.
+            skip_special_tokens (bool, optional): whether to leave out control tokens. Default: True.
+        """
         return decoders.WordPiece(prefix="##", cleanup=True).decode(self._tokens(ids, skip_special_tokens))
 
     def word_numbers(self, text: str, encoding: Encoding) -> np.ndarray:
-        """The number of the word that each piece is in; see `Tokenizer`."""
+        """Returns the number of the word that each token belongs to; see `Tokenizer.word_numbers`."""
         return np.array(encoding.word_ids, int)
 
     @property
     def is_continuation(self) -> list[bool]:
-        """Whether each token of the vocabulary goes on with the word before it."""
+        """For each token of the vocabulary, whether it continues the word before it."""
         return [token.startswith("##") and token not in self.added_tokens for token in self.vocabulary]
 
     def piece_text(self, index: int) -> str:
-        """The vocabulary entry of an id, which reads well as it is."""
+        """Returns a token as text, which is the entry of the vocabulary."""
         return self.id_to_token(index)
 
     def filled_text(self, text: str, tokens: Sequence[str]) -> str:
@@ -183,19 +221,18 @@ class WordPieceTokenizer(Tokenizer):
 
     @classmethod
     def from_pretrained(cls, directory: str | Path, lowercase: bool | None = None) -> "WordPieceTokenizer":
-        """The tokenizer of a checkpoint directory, Hugging Face's or Google's.
+        """Opens the tokenizer of a checkpoint directory, Hugging Face's or Google's.
 
         Args:
-            directory: holds vocab.txt, or the tokenizer.json that Hugging Face transformers 5 writes instead. One from
-                Hugging Face also holds tokenizer_config.json.
-            lowercase: None takes the setting of the normalizer in tokenizer.json, or else do_lower_case of
-                tokenizer_config.json, and if neither is given, as in Google's directories, what the vocabulary shows:
-                False if it holds words with upper-case letters.
+            directory (str or pathlib.Path): holds vocab.txt, or the tokenizer.json that transformers 5 writes instead.
+                One from Hugging Face also holds tokenizer_config.json.
+            lowercase (bool, optional): whether text is lower-cased. Default: the setting in tokenizer.json, or else
+                do_lower_case in tokenizer_config.json; if neither is given, as in Google's directories, False if the
+                vocabulary holds words with upper-case letters.
 
         Raises: FileNotFoundError; ValueError as in the constructor, if vocab.txt, tokenizer.json and
-            tokenizer_config.json disagree, or if the checkpoint keeps accents while lower-casing or strips them without
-            it, does not split CJK characters, or has other steps or control tokens that Google's algorithm does not
-            have.
+            tokenizer_config.json disagree, or if the checkpoint keeps accents while lower-casing or removes them
+            without it, does not split CJK characters, or has other steps or control tokens than Google's algorithm.
         """
         directory = Path(directory)
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
@@ -247,10 +284,10 @@ class WordPieceTokenizer(Tokenizer):
 
 
 class MPNetTokenizer(WordPieceTokenizer):
-    """The tokenizer of MPNet (Song et al. 2020): BERT's, with the control tokens and rows of RoBERTa.
+    """The tokenizer of MPNet (Song et al. 2020): BERT's subwords, with RoBERTa's control tokens and inputs.
 
-    `encode_with_masks` takes "<mask>", and "[MASK]", which means the same. Arguments and errors are those of
-    WordPieceTokenizer, with the control tokens <pad> [UNK] <s> </s> <mask>.
+    Arguments and errors are those of WordPieceTokenizer, with the control tokens <pad> [UNK] <s> </s> <mask>.
+    `encode_with_masks` recognizes "<mask>", and "[MASK]", which means the same.
     """
 
     kind = "mpnet_wordpiece"

@@ -13,9 +13,9 @@ class ConvertConfig:
         target: directory to write; must be new or empty.
         to: format of the target: huggingface, google or keras_hub. keras_hub holds only the encoder. Only huggingface
             keeps what a directory of sentence-transformers specifies about how a text becomes a vector.
-        approximate_gelu: compute GELU by its tanh approximation from now on, as Google's and KerasHub's code do; if the
-            source computes exact GELU, activations change by about 1e-3.
-        dtype: of the weights in the target: float32, or bfloat16, which rounds them to half of the space; for
+        approximate_gelu: compute GELU by its tanh approximation, as Google's and KerasHub's code do; if the source
+            computes exact GELU, activations change by about 1e-3.
+        dtype: type of the weights in the target: float32, or bfloat16, which takes half the space; only for
             huggingface.
     """
 

@@ -17,21 +17,21 @@ class DistillConfig(PretrainConfig):
 
     Args:
         teacher: checkpoint directory of the teacher, or a published name.
-        family: of the student: distilbert, or bert, which has segments and a pooler.
-        num_layers: of the student, evenly spaced blocks of the teacher; default is every second one.
-        hidden_size: of a student with from_scratch.
-        num_heads: of a student with from_scratch.
-        intermediate_size: of a student with from_scratch.
+        family: family of the student: distilbert, or bert, which has segments and a pooler.
+        num_layers: number of layers of the student, evenly spaced blocks of the teacher; default is every second one.
+        hidden_size: width of the layers of a student with from_scratch.
+        num_heads: number of attention heads of a student with from_scratch.
+        intermediate_size: width of the feed-forward layers of a student with from_scratch.
         from_scratch: begin with random weights instead of the teacher's.
-        temperature: what the logits are divided by before the softmax.
+        temperature: divisor of the logits before the softmax.
         soft_target_weight: weight of the loss of the soft targets, the teacher's distributions over the vocabulary.
         masked_lm_weight: weight of the loss of the masked words. If this and soft_target_weight are 0, the student has
             no masked-LM head.
         cosine_weight: weight of the loss of the directions of the last hidden states.
         hidden_state_weight: weight of the loss of the hidden states of all layers, by squared differences, as in
             TinyBERT (Jiao et al. 2020).
-        soft_targets: compare distributions at all tokens as DistilBERT's authors did, or only at the masked ones,
-            which takes a seventh of the work and memory for the vocabulary.
+        soft_targets: whether to compare distributions at all tokens, as DistilBERT's authors did, or only at the masked
+            ones, which takes a seventh of the compute and memory for the vocabulary.
     """
 
     GROUPS: typing.ClassVar = {

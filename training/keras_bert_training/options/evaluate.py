@@ -12,8 +12,8 @@ class EvaluateConfig:
         task: squad.
         dataset: a SQuAD file with answers.
         predictions: JSON file that maps question ids to answer texts.
-        null_odds: JSON file that maps question ids to numbers, higher if no answer is likelier; with it, the best
-            thresholds on these numbers are also reported.
+        null_odds: JSON file that maps question ids to numbers that are higher if no answer is more probable; with it,
+            the best thresholds on these numbers are also reported.
         null_threshold: questions with higher null odds count as unanswered; 1.0 in the official script.
     """
 

@@ -17,41 +17,45 @@ class FinetuneConfig:
         task: name of a task; text_classification or text_regression for tables of your own; glue for all its tasks; or
             the path of a Python file that defines TASK.
         task_options: fields of the task to set, such as task_options.document_context=true, task_options.stride=64 or,
-            for single texts longer than a row, task_options.long_texts=windows.
+            for single texts above sequence_length, task_options.long_texts=windows.
         text_column: for tables of your own, the column of the text.
         pair_column: for tables of your own, the column of a second text, if there is one.
         label_column: for tables of your own, the column of the label; for a dataset of tokens on the hub, the column of
             the tags.
-        bad_rows: what to do with malformed rows: stop at the first, or skip and count them; default is the task's own,
-            for most tasks stop.
+        bad_rows: what to do with malformed examples: stop at the first, or skip and count them; default is that of the
+            task, stop for most.
         from_scratch: use only the checkpoint's shape and vocabulary and start from random weights, to see what
             pre-training contributes.
-        epochs: passes over the training set; default is 3, or the paper's value for the task. The paper tries 2 to 4.
-        batch_size: default is 32, or the paper's value for the task. The paper tries 16 and 32.
-        learning_rate: peak; default is 5e-5, or the paper's value for the task. The paper tries 5e-5 to 2e-5.
-        warmup_share: share of the steps in which the learning rate rises to its peak; then it decays linearly to 0.
+        epochs: number of passes over the training set; default is 3, or the paper's value for the task. The paper tries
+            2 to 4.
+        batch_size: number of examples in a batch; default is 32, or the paper's value for the task. The paper tries 16
+            and 32.
+        learning_rate: peak learning rate; default is 5e-5, or the paper's value for the task. The paper tries 5e-5 to
+            2e-5.
+        warmup_share: fraction of the steps in which the learning rate rises to its peak; then it decays linearly to 0.
         dropout_rate: dropout on hidden states and attention while fine-tuning.
-        sequence_length: longer texts are cut to this many tokens, unless task_options.long_texts says otherwise;
+        sequence_length: longer texts are truncated to this many tokens, unless task_options.long_texts says otherwise;
             default is 128, or 384 for question answering.
-        seeds: number of trials, with seed, seed + 1, ...; the best on dev is kept, mean and deviation are reported.
+        seeds: number of trials, with the seeds seed, seed + 1, ...; the best on dev is kept, and mean and deviation are
+            reported.
         search: try all combinations of the following three options and keep the best on dev, as the paper does.
         search_learning_rates: learning rates that search tries.
         search_batch_sizes: batch sizes that search tries.
         search_epochs: numbers of epochs that search tries.
-        frozen_layers: number of lower blocks that are frozen, together with the embeddings; 0 freezes nothing.
-        layer_decay: each block's learning rate as a share of that of the block above it.
-        lora_rank: rank of the low-rank updates (LoRA) that are learned in place of the blocks' kernels; 0 for none.
+        frozen_layers: number of lower blocks to freeze, together with the embeddings; 0 freezes nothing.
+        layer_decay: factor of the learning rate from each block to the one below.
+        lora_rank: rank of the low-rank updates (LoRA) that are trained in place of the blocks' kernels; 0 for none.
         class_weights: weight of each class in the loss, by its name, or balanced.
-        patience: stop after this many epochs without a better dev figure.
+        patience: stop after this many epochs without a better result on dev.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
         jit_compile: compile with XLA, or on torch with its own compiler: on, off, or auto, which means on for JAX, for
             torch on a GPU, and for TensorFlow if the model is small.
-        seed: random seed for new weights, order of the rows and dropout.
-        distribution: which devices compute: single; on TensorFlow mirrored (the GPUs of this machine) or multi_worker
+        seed: random seed for new weights, order of the examples and dropout.
+        distribution: devices to train on: single; on TensorFlow mirrored (the GPUs of this machine) or multi_worker
             (the machines in TF_CONFIG); on JAX data_parallel (all devices of all processes) or model_parallel (each
-            weight matrix is split over some of them). batch_size counts the rows of all devices together.
+            weight matrix is split over some of them). batch_size counts the examples of all devices together.
         devices: number of devices to use; without an accelerator, the number of virtual devices to divide the CPU into,
-            for trying things out.
+            for trials.
         model_devices: for model_parallel, the number of devices that share one copy of the model.
     """
 

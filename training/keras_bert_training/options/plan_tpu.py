@@ -10,13 +10,14 @@ class PlanConfig:
     Args:
         topology: TPU generation and shape of a slice, such as v5e:4x4; several are separated by commas.
         recipe: folder or file of the package's recipes, such as bert_large.
-        global_batch: number of rows in a batch, over all chips; default is the recipe's.
+        global_batch: number of examples in a batch, over all chips; default is the recipe's.
         vocabulary_size: number of words in the vocabulary.
         model_devices: number of chips that share one copy of the model, as with --distribution model_parallel.
         shard_optimizer: as in keras-bert pretrain.
         gradient_checkpointing: as in keras-bert pretrain.
-        search: instead, find the largest number of rows that fits on a chip, with and without gradient checkpointing.
-        output: JSON file to write the figures to.
+        search: instead, find the largest number of examples that fits on a chip, with and without gradient
+            checkpointing.
+        output: JSON file to write the results to.
     """
 
     topology: str = "v5e:4x4"

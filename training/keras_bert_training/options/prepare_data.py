@@ -15,13 +15,12 @@ class PrepareConfig:
         text_format: format of .txt files. lines: one sentence a line, blank lines between documents; documents: one
             document a line; running: running text, wrapped or not, one document a file; paragraphs: running text with
             blank lines between documents; auto decides between the first three for each file, and prints what it found.
-            A .jsonl row is one document; with auto and documents the lines of its text are paragraphs, otherwise they
-            have the format given.
-        text_field: key of the text in a .jsonl row.
-        language: language of the text, two letters (ISO 639-1): decides which abbreviations and the like are known when
-            text is split into sentences. The marks that end a sentence are known in every script, whatever the
-            language.
-        tokenizer: algorithm that cuts text into tokens: wordpiece as BERT's, byte_pair as RoBERTa's byte-level BPE,
+            A .jsonl line is one document; with auto and documents the lines of its text are paragraphs, otherwise they
+            have the given format.
+        text_field: key of the text in .jsonl.
+        language: language of the text, two letters (ISO 639-1), which decides on abbreviations when text is split into
+            sentences. The marks that end a sentence are known in every script.
+        tokenizer: algorithm that splits text into tokens: wordpiece as BERT's, byte_pair as RoBERTa's byte-level BPE,
             sentence_piece as ALBERT's, xlnet_sentence_piece as XLNet's, bigbird_sentence_piece as BigBird's,
             modernbert_byte_pair as ModernBERT's byte-level BPE; or xlm_sentence_piece as XLM-RoBERTa's,
             mmbert_byte_pair as mmBERT's, mpnet_wordpiece as MPNet's, deberta_byte_pair as that of DeBERTa's version 1
@@ -29,26 +28,27 @@ class PrepareConfig:
         vocab: an existing vocab.txt to use, or the directory or name of a checkpoint; default is to learn one.
         vocabulary_size: number of words in the vocabulary to learn.
         vocabulary_megabytes: megabytes of training text to learn the vocabulary from, drawn from all over the corpus.
-        lowercase: whether text is lower-cased and accents are dropped; default is to do so, but for the two of
+        lowercase: whether text is lower-cased and accents are removed; default is yes, except for the two with
             byte-level BPE, which keep the case.
-        sequence_length: number of tokens in a row.
-        long_sequence_length: also write rows of this greater length, for the last part of the training; 512 in the
+        sequence_length: number of tokens in an example.
+        long_sequence_length: also write examples of this greater length, for the last part of the training; 512 in the
             paper.
-        predictions_per_sequence: largest number of masked tokens in a row; default is 15 % of the length, rounded up.
-        pairs: what a row holds. next_sentence as in the paper; sentence_order as in ALBERT; full_sentences or
+        predictions_per_sequence: largest number of masked tokens in an example; default is 15 % of the length, rounded
+            up.
+        pairs: content of an example. next_sentence as in the paper; sentence_order as in ALBERT; full_sentences or
             doc_sentences as in RoBERTa: no pairs, but as many sentences as fit, across documents or not.
-        short_sequence_probability: share of documents cut into pairs of a random, shorter length.
-        duplicates: how many times the training text is cut into pairs, differently each time.
+        short_sequence_probability: fraction of documents that are split into pairs of a random, shorter length.
+        duplicates: how many times the training text is split into pairs, differently each time.
         static_masks: mask only once, while preparing, in google-research/bert's format, and not again in every epoch.
-        masking_unit: what static_masks masks: token, whole_word, span, ngram, context_span or phrase.
+        masking_unit: unit of static_masks: token, whole_word, span, ngram, context_span or phrase.
         phrases: file of phrases and entities, one a line, which masking_unit phrase then masks whole, as ERNIE does.
             They are found at whole words, the longest first; for tokenizer wordpiece.
-        packed: put several pairs in a row, so that there is hardly any padding; nothing else changes for a pair.
-        labelled_sentences: largest number of labelled training sentences from each source, beside up to 500 each for
-            validation and test; every label gets equally many.
+        packed: put several pairs in an example, so that there is hardly any padding; nothing else changes for a pair.
+        labelled_sentences: largest number of labelled training sentences from each source, in addition to up to 500
+            each for validation and test; every label gets equally many.
         language_exponent: samples the languages of a corpus in proportion to their share to this power, for the
-            vocabulary and for the training rows; 0.7 in multilingual BERT. The folders directly in the input are the
-            languages.
+            vocabulary and for the training examples; 0.7 in multilingual BERT. The folders directly in the input are
+            the languages.
         skip_unreadable: skip and report files that cannot be read, instead of stopping.
         seed: random seed for every random choice.
         workers: number of processes; default is one for each core, or a single one for a small corpus.

@@ -8,8 +8,7 @@ from keras_bert_training.options.recipes import RECIPES
 
 @dataclasses.dataclass
 class QuickstartConfig:
-    """An answer of small_english, the model in the package; then from raw text to a pre-trained BERT, a fine-tuned
-    classifier and a SavedModel that takes strings.
+    """Tries small_english, then turns raw text into a pre-trained BERT, a fine-tuned classifier and a SavedModel.
 
     Args:
         output: output directory, with a folder for each corpus.
@@ -18,9 +17,9 @@ class QuickstartConfig:
         recipes: directory with prepare_data.yaml, pretrain.yaml and finetune.yaml.
         text_format: format of .txt files: lines, documents, running, paragraphs, or auto (see keras-bert prepare-data
             --help).
-        text_field: key of the text in a .jsonl row.
+        text_field: key of the text in .jsonl.
         language: language of the text, two letters (ISO 639-1).
-        minutes: minutes of pre-training; default is the recipe's five, and another number has a folder of its own.
+        minutes: minutes of pre-training; default is the recipe's five; another number has a folder of its own.
     """
 
     output: str = "runs/quickstart"

@@ -14,18 +14,18 @@ class ServeConfig(Limits):
         model: NAME=DIR, once for each model. DIR is an export, a checkpoint or a published name, or holds exports in
             directories named by numbers, of which the highest is served. Default is small_english, the model in the
             package.
-        host: address to listen on; 0.0.0.0 is every one of this machine.
-        port: of REST; 0 is any that is free.
-        grpc_port: of gRPC; 0 is any that is free, null is no gRPC.
-        host_names: further names under which a proxy on this machine makes the server known, once for each.
-        max_batch_size: texts that run together; 1 merges no requests.
-        max_batch_bytes: bytes of text that run together; default is 2048 on a CPU, where more gains nothing, and 65536
-            on a GPU.
-        workers: batches that run at the same time.
-        threads: threads that share one batch; default is one for each core.
-        precision: bfloat16 is faster on processors that have instructions for it; for SavedModels and OpenVINO exports
-            in float32. Others compute in the precision of their file.
-        page: show a page at `/`, on which a person can ask the models.
+        host: address to listen on; 0.0.0.0 means all addresses of this machine.
+        port: port for REST; 0 is any free one.
+        grpc_port: port for gRPC; 0 is any free one, null is no gRPC.
+        host_names: further host names that a proxy on this machine uses for the server, once for each.
+        max_batch_size: largest number of texts that run together; 1 merges no requests.
+        max_batch_bytes: largest number of bytes of text that run together; default is 2048 on a CPU, where more gains
+            nothing, and 65536 on a GPU.
+        workers: number of batches that run at the same time.
+        threads: number of threads that share one batch; default is one for each core.
+        precision: bfloat16 is faster on processors with instructions for it, for SavedModels and OpenVINO exports in
+            float32. Others compute in the precision of their file.
+        page: show a page at `/`, on which a person can try the models.
         log_requests: print a line for each request, without its texts.
     """
 

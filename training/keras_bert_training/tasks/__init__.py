@@ -1,17 +1,17 @@
-"""Fine-tuning tasks, one family in each file: how examples are read, turned into rows, scored and written.
+"""Fine-tuning tasks, one family in each file: how examples are read, made into inputs, scored and written.
 
 A task is any object with these parts; `keras-bert finetune` calls nothing else.
 
-| part                                          | what it is                                                        |
+| part                                          | meaning                                                           |
 | ---                                           | ---                                                               |
 | `name`                                        | the task's name                                                   |
 | `splits`                                      | name -> its file: a file name, a tuple that begins with one, or   |
 |                                               | an object with `path(directory)`; "train" is the training set     |
 | `dev`                                         | splits scored after each epoch; the first chooses the best epoch  |
 | `test`                                        | splits predicted at the end, with or without labels               |
-| `main_metric`                                 | the figure of `score` by which the best epoch is chosen           |
+| `main_metric`                                 | the metric of `score` that chooses the best epoch                 |
 | `defaults`                                    | training options that differ from the paper's usual ones          |
-| `paper`                                       | name of a row of the paper's tables -> {figure: percent}          |
+| `paper`                                       | name of a row of the paper's tables -> {metric: percent}          |
 | `bad_rows`                                    | "stop" at or "skip" malformed rows, unless the user chooses       |
 | `read(directory, split, bad_rows)`            | the examples of a split, any type with `labels`, None if there    |
 |                                               | are none                                                          |
@@ -25,7 +25,7 @@ A task is any object with these parts; `keras-bert finetune` calls nothing else.
 | `tuned_on_dev(examples, rows, outputs)`       | the task with what is chosen on dev after training, before the    |
 |                                               | splits are scored and written; optional                           |
 | `pass_on(model)`                              | gives the model what was chosen on dev; with `tuned_on_dev`       |
-| `score(examples, rows, outputs, class_names)` | a dict of figures, higher is better for the main one              |
+| `score(examples, rows, outputs, class_names)` | a dict of metrics; for the main one, higher is better             |
 | `write_predictions(directory, suffix,         | writes files for people to read                                   |
 | examples, rows, outputs, class_names)`        |                                                                   |
 | `submissions`                                 | test split -> file in the official format; {} for most tasks      |
@@ -40,7 +40,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """The parts that are values, of the tasks in this folder; see the table above."""
+    """The parts of this folder's tasks that are values; see the table above."""
 
     name: str
     splits: dict

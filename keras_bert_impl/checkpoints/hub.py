@@ -84,6 +84,13 @@ PUBLISHED = {
     **{f"modernbert-{size}": f"answerdotai/ModernBERT-{size}" for size in ("base", "large")},
     **{f"ettin-{size}": f"jhu-clsp/ettin-encoder-{size}" for size in ("17m", "32m", "68m", "150m", "400m", "1b")},
     **{f"mmbert-{size}": f"jhu-clsp/mmBERT-{size}" for size in ("small", "base")},
+    # Boizard et al. 2025, Nussbaum et al. 2024, Zhang et al. 2024, Martin et al. 2020; names from memory.
+    **{f"eurobert-{size.lower()}": f"EuroBERT/EuroBERT-{size}" for size in ("210m", "610m", "2.1B")},
+    **_of_owner("nomic-ai", ("nomic-bert-2048", "nomic-embed-text-v1.5")),
+    **_of_owner(
+        "Alibaba-NLP", ("gte-multilingual-base", "gte-base-en-v1.5", "gte-large-en-v1.5", "gte-modernbert-base")
+    ),
+    **_of_owner("almanach", ("camembert-base", "camembert-large")),
     # Sun et al. 2019, converted from Baidu's format by another; the name is from memory.
     **_of_owner("nghuyong", ("ernie-1.0-base-zh",)),
 }

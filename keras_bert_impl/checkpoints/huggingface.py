@@ -73,6 +73,7 @@ def save(model, directory, tokenizer=None, dtype="float32"):
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     encoder = getattr(model, "encoder", model)
     family, task, rows = family_of(encoder.config), task_of(model), table(encoder.config)
+    rows = [*rows, *sentence_transformers.dense_tables(len(getattr(model, "dense", None) or ()))]
     completeness.check_weights(model, rows, FORM)
     if task not in family.tasks:
         warn_user(
@@ -80,7 +81,8 @@ def save(model, directory, tokenizer=None, dtype="float32"):
             "library all of it."
         )
     # Tensors of a model without a head have no prefix; BERT's always has a pooler, even if ours does not use it.
-    prefix, weights = ("", encoder.weights) if task == "Model" else (family.prefix, model.weights)
+    dense = [weight for weight in model.weights if weight.path.startswith("dense_")]  # of a TextEmbedder
+    prefix, weights = ("", [*encoder.weights, *dense]) if task == "Model" else (family.prefix, model.weights)
     if task in family.tasks_with_pooler:
         weights = [*weights, *(weight for weight in encoder.weights if weight.path.startswith("pooler/"))]
     tensors = {
@@ -99,6 +101,11 @@ def save(model, directory, tokenizer=None, dtype="float32"):
         config["dtype"] = "float32"  # transformers would compute in the type of the file
     left = _of_another_kind(model, directory)
     with replaced_together(directory, _superseded) as target:
+        for folder in sorted({name.split("/")[0] for name in tensors if "/" in name}):  # of sentence-transformers
+            (target / folder).mkdir()
+            own = {name: tensors.pop(name) for name in sorted(tensors) if name.startswith(f"{folder}/")}
+            own = {name.removeprefix(f"{folder}/"): array for name, array in own.items()}
+            safetensors.numpy.save_file(own, target / folder / "model.safetensors", metadata={"format": "pt"})
         safetensors.numpy.save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
         (target / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         write_beside(model, target, tokenizer, getattr(model, "sequence_length", encoder.config.max_length))
@@ -168,7 +175,8 @@ def open_checkpoint(directory):
         raise ValueError(f"{path}: model_type is {found!r} for a {architecture}; known are {names}.{instead}")
     family = known[model_type]
     config = family.config_class.from_content(path, content)
-    source = open_source(directory, config)
+    source, dense = open_source(directory, config), sentence_transformers.dense_folders(directory)
+    source = _with_dense(source, dense)
     block = re.compile(re.escape(family.block).replace(r"\{\}", r"(\d+)"))
     blocks = {found.groups() for found in map(block.match, source.shapes) if found}
     tensor_tables.check_depth(source, config, blocks, "config.json")
@@ -183,7 +191,7 @@ def open_checkpoint(directory):
     }
     found = tensor_tables.Checkpoint(
         config,
-        table(config),
+        [*table(config), *sentence_transformers.dense_tables(len(dense))],
         source,
         read_tokenizer,
         sequence_length(directory, config),
@@ -284,6 +292,25 @@ def open_source(directory, config):
         f"{directory / 'model.safetensors'} not found: a checkpoint directory holds config.json and "
         "model.safetensors, or pytorch_model.bin."
     )
+
+
+def _with_dense(source, folders):
+    """A Source with the tensors of Dense modules in these folders, by the names of `dense_tables`."""
+    opened = {}
+    for place, folder in enumerate(folders, start=2):
+        path, older = folder / "model.safetensors", folder / "pytorch_model.bin"
+        if not (path.is_file() or older.is_file()):
+            continue  # who needs the encoder alone does not need them
+        one = open_safetensors(path) if path.is_file() else open_torch_file(older)
+        opened |= {f"{place}_Dense/{name}": (one, name) for name in one.shapes}
+    shapes = {name: one.shapes[stored] for name, (one, stored) in opened.items()}
+    kinds = {name: one.kinds[stored] for name, (one, stored) in opened.items() if stored in one.kinds}
+
+    def read(name):
+        one, stored = opened.get(name, (source, name))
+        return one.read(stored)
+
+    return source._replace(shapes={**source.shapes, **shapes}, kinds={**source.kinds, **kinds}, read=read)
 
 
 def standard_name(name, family):

@@ -1,13 +1,14 @@
 """The files that sentence-transformers adds to Hugging Face's: they specify how a text becomes one vector, or how the
 logit of a pair of texts becomes a score.
 
-modules.json lists the steps in order. A TextEmbedder computes Transformer, Pooling and Normalize; any other step,
-and any setting that would give other vectors, is refused by name. The files and their keys are those of the library's
-versions 2 to 6: one flag for each way of pooling, or since version 6 a list of their names.
+modules.json lists the steps in order. A TextEmbedder computes Transformer, Pooling, any number of Dense, and Normalize;
+any other step, and any setting that would give other vectors, is refused by name. The files and their keys are those of
+the library's versions 2 to 6: one flag for each way of pooling, or since version 6 a list of their names.
 """
 
 import json
 
+from keras_bert_impl.configurations.family import dense_rows
 from keras_bert_impl.json_files import read_json_if_there
 
 MODULES, POOLING_CONFIG, MODEL_CONFIG = "modules.json", "1_Pooling/config.json", "config_sentence_transformers.json"
@@ -30,6 +31,11 @@ FLAGS = {
 }
 # What makes scores of a CrossEncoder's logits, in its words and ours.
 ACTIVATIONS = {"torch.nn.modules.activation.Sigmoid": "sigmoid", "torch.nn.modules.linear.Identity": "linear"}
+# Those of a module Dense, in its words and ours.
+DENSE_ACTIVATIONS = {
+    **{f"torch.nn.modules.activation.{name}": name.lower() for name in ("Tanh", "ReLU", "Sigmoid", "GELU", "SiLU")},
+    "torch.nn.modules.linear.Identity": "linear",
+}
 # Settings of each file, with the values for which a TextEmbedder computes the same vectors; None allows any value.
 TRANSFORMER_SETTINGS = {
     "max_seq_length": None,
@@ -47,9 +53,15 @@ POOLING_SETTINGS = {
     "embedding_dimension": None,
     "include_prompt": (True,),
 }
+KNOWN_LAST = ("Pooling", "Dense", "Normalize")
 NORMALIZE_SETTINGS = {
     "module_input_name": ("sentence_embedding",),
     "module_output_name": ("sentence_embedding",),
+}
+DENSE_SETTINGS = {
+    **NORMALIZE_SETTINGS,
+    **dict.fromkeys(("in_features", "out_features", "bias")),
+    "activation_function": tuple(DENSE_ACTIVATIONS),
 }
 MODEL_SETTINGS = {
     "__version__": None,
@@ -67,7 +79,8 @@ def read(directory, config, tokenizer):
         config: its configuration.
         tokenizer: function that returns its tokenizer, or None.
 
-    Returns: dict of pooling, normalize and, if they are specified, sequence_length, prompts and similarity_function.
+    Returns: dict of pooling, normalize and, if they are specified, sequence_length, prompts, similarity_function and
+        dense.
     Raises: ValueError naming the file and the module or setting that a TextEmbedder does not have.
     """
     paths = _read_modules(directory / MODULES)
@@ -81,7 +94,33 @@ def read(directory, config, tokenizer):
     if "Normalize" in paths:
         _checked(directory / paths["Normalize"] / "config.json", NORMALIZE_SETTINGS)
     found |= ({"prompts": prompts} if prompts else {}) | ({"similarity_function": similarity} if similarity else {})
-    return found | _length_in(settings, config)
+    for folder in paths["Dense"]:
+        if not any((directory / folder / name).is_file() for name in ("model.safetensors", "pytorch_model.bin")):
+            _refuse(directory / folder / "model.safetensors", "the file is missing")
+    dense = [_checked(directory / folder / "config.json", DENSE_SETTINGS) for folder in paths["Dense"]]
+    dense = [
+        {
+            "activation": DENSE_ACTIVATIONS[one.get("activation_function", "torch.nn.modules.activation.Tanh")],
+            "use_bias": bool(one.get("bias", True)),
+            "units": one["out_features"],
+        }
+        for one in dense
+    ]
+    return found | ({"dense": dense} if dense else {}) | _length_in(settings, config)
+
+
+def dense_folders(directory):
+    """The folders of the Dense modules of a directory, which hold their weights; none if it is no sentence-transformer
+    that a TextEmbedder can be."""
+    try:
+        return [directory / folder for folder in _read_modules(directory / MODULES)["Dense"]]
+    except (ValueError, OSError):
+        return []
+
+
+def dense_tables(count):
+    """The rows of as many Dense modules, as those of a Family; their tensors are named after their folders."""
+    return [row for n in range(1, count + 1) for row in dense_rows(f"dense_{n}", f"{n + 1}_Dense/linear")]
 
 
 def read_ranking(directory, content, config):
@@ -150,7 +189,9 @@ def write(embedder, directory):
     modes = modes_of(embedder.pooling)
     if "last_four" in modes:
         return
-    steps = [("", "Transformer"), ("1_Pooling", "Pooling")] + [("2_Normalize", "Normalize")] * embedder.normalize
+    dense = [(f"{place}_Dense", "Dense") for place in range(2, 2 + len(embedder.dense or ()))]
+    steps = [("", "Transformer"), ("1_Pooling", "Pooling"), *dense]
+    steps += [(f"{len(steps)}_Normalize", "Normalize")] * embedder.normalize
     modules = [
         {"idx": place, "name": str(place), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for place, (path, kind) in enumerate(steps)
@@ -166,6 +207,14 @@ def write(embedder, directory):
     if embedder.prompts or embedder.similarity_function != "cosine":
         settings = {"prompts": embedder.prompts or {}, "default_prompt_name": None}
         files[MODEL_CONFIG] = settings | {"similarity_fn_name": embedder.similarity_function}
+    layers = zip(dense, embedder.dense or (), strict=True)
+    for number, ((folder, _), layer) in enumerate(layers, start=1):
+        theirs = next(name for name, ours in DENSE_ACTIVATIONS.items() if ours == layer["activation"])
+        sizes = dict(
+            zip(("in_features", "out_features"), embedder.get_layer(f"dense_{number}").kernel.shape, strict=True)
+        )
+        files[f"{folder}/config.json"] = {**sizes, "bias": layer["use_bias"], "activation_function": theirs}
+        (directory / folder).mkdir(exist_ok=True)
     for name, content in files.items():
         (directory / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
@@ -179,9 +228,8 @@ def _read_modules(path):
     """The folder of each module by its kind. Raises ValueError unless they are those of a TextEmbedder."""
     steps = _steps(path)
     kinds = [kind for kind, _, _ in steps]
-    known = ("Transformer", "Pooling", "Normalize")
     ours = [kind.rsplit(".", 1)[-1] if kind.startswith("sentence_transformers.") else None for kind in kinds]
-    if tuple(ours) not in (known, known[:2]):
+    if ours[:2] != ["Transformer", "Pooling"] or set(ours[2:-1]) - {"Dense"} or ours[-1] not in KNOWN_LAST:
         _refuse(path, f"the modules are {', '.join(kinds)}")
     for kind, folder, kwargs in steps:
         if kwargs:
@@ -189,7 +237,9 @@ def _read_modules(path):
         # A checkpoint is untrusted input: it must not lead out of its directory.
         if folder == ".." or "/" in folder or "\\" in folder:
             raise ValueError(f"{path}: {kind} has the path {folder!r:.80}, expected a folder beside this file.")
-    return {name: folder for name, (_, folder, _) in zip(ours, steps, strict=True)}
+    folders = [folder for _, folder, _ in steps]
+    found = {name: folder for name, folder in zip(ours, folders, strict=True) if name != "Dense"}
+    return {**found, "Dense": [folder for name, folder in zip(ours, folders, strict=True) if name == "Dense"]}
 
 
 def _steps(path):

@@ -17,7 +17,9 @@ from keras_bert_impl.embedding_losses import (
 )
 from keras_bert_impl.embedding_metrics import RankingAccuracy, SpearmanCorrelation, TripletAccuracy
 from keras_bert_impl.encoders.asked import TEXT, Asked
+from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.kernels.mini_batches import in_mini_batches
+from keras_bert_impl.layers.dense import Dense
 from keras_bert_impl.layers.dropout import DrawnSeed, Dropout, fixed_seeds
 from keras_bert_impl.layers.last_token import last_token
 from keras_bert_impl.models.answers import matches, of_length_one
@@ -61,6 +63,8 @@ class TextEmbedder(TaskModel):
         truncate_dim (int, optional): number of leading dimensions to keep, for models trained with `MatryoshkaLoss`.
             With `normalize`, truncated vectors have length 1. Checkpoints keep it, but sentence-transformers has to be
             given it when it opens them. Default: None, all.
+        dense (list of dict, optional): dense layers after pooling, each with `units`, `activation`
+            (default "tanh") and `use_bias` (default True). LaBSE has one. Default: None.
 
     Pooling modes:
 
@@ -107,7 +111,7 @@ class TextEmbedder(TaskModel):
     preprocessor = None  # rows of several texts are made by `fit` alone
     asked = Asked("vector", {"serving_default": TEXT}, "vector")
     own_losses = "give one of keras_bert_impl.embedding_losses, such as CosineSimilarityLoss() for similarities"
-    head_arguments = ("pooling", "normalize", "long_texts", "prompts", "similarity_function", "truncate_dim")
+    head_arguments = ("pooling", "normalize", "long_texts", "prompts", "similarity_function", "truncate_dim", "dense")
     counterpart = "Model"
 
     def __init__(
@@ -121,6 +125,7 @@ class TextEmbedder(TaskModel):
         prompts=None,
         similarity_function="cosine",
         truncate_dim=None,
+        dense=None,
         name="bert_text_embedder",
     ):
         pooling = checked_pooling(pooling)
@@ -134,12 +139,20 @@ class TextEmbedder(TaskModel):
         if pooling == "last_four":
             check_has_four_layers(encoder)
         tokens = encoder.hidden_states()[-4 if pooling == "last_four" else -1 :]
-        vectors = TokenPooling(pooling, normalize, truncate_dim, dtype="float32", name="pooling")(
-            tokens, encoder.input["padding_mask"]
-        )
+        dense = [{"activation": "tanh", "use_bias": True, **layer} for layer in dense or ()]
+        ending = (False, None) if dense else (normalize, truncate_dim)
+        vectors = TokenPooling(pooling, *ending, dtype="float32", name="pooling")(tokens, encoder.input["padding_mask"])
+        for number, layer in enumerate(dense, start=1):
+            activation = activation_function(layer["activation"])
+            options = {"activation": activation, "use_bias": layer["use_bias"], "name": f"dense_{number}"}
+            vectors = Dense(layer["units"], dtype="float32", **options)(vectors)
+        if dense:
+            check_truncated(truncate_dim, vectors.shape[-1])
+            vectors = vectors[:, :truncate_dim]
+            vectors = unit_vectors(vectors) if normalize else vectors
         arguments = {"pooling": pooling, "normalize": normalize, "long_texts": checked_long_texts(long_texts)}
         arguments |= {"prompts": dict(prompts) if prompts else None, "similarity_function": similarity_function}
-        arguments["truncate_dim"] = truncate_dim
+        arguments |= {"truncate_dim": truncate_dim, "dense": dense or None}
         super().__init__(encoder, tokenizer, sequence_length, vectors, name, **arguments)
         self.input_spec = None  # rows of several texts, (batch, columns, length), are inputs, too
 
@@ -369,13 +382,18 @@ class TokenPooling(keras.layers.Layer):
 
     def compute_output_shape(self, layers_shape, padding_mask_shape):
         width = sum(shape[-1] for shape in layers_shape) * len(modes_of(self.pooling))
-        if self.truncate_dim is not None and not 1 <= self.truncate_dim <= width:
-            raise ValueError(f"truncate_dim is {self.truncate_dim}, but vectors have {width} numbers.")
+        check_truncated(self.truncate_dim, width)
         return (padding_mask_shape[0], width if self.truncate_dim is None else self.truncate_dim)
 
     def get_config(self):
         settings = {"pooling": self.pooling, "normalize": self.normalize, "truncate_dim": self.truncate_dim}
         return {**super().get_config(), **settings}
+
+
+def check_truncated(truncate_dim, width):
+    """Raises ValueError for a truncate_dim that vectors of this width do not have."""
+    if truncate_dim is not None and not 1 <= truncate_dim <= width:
+        raise ValueError(f"truncate_dim is {truncate_dim}, but vectors have {width} numbers.")
 
 
 def pool(tokens, real, mode):

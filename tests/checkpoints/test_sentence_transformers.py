@@ -3,6 +3,7 @@
 import json
 import warnings
 
+import keras
 import numpy as np
 import pytest
 from conftest import without
@@ -199,7 +200,8 @@ MODEL, TRANSFORMER, NORMALIZE = "config_sentence_transformers", "sentence_bert_c
 @pytest.mark.parametrize(
     "pooling, more, files, message",
     [
-        (flags("mean"), ["Dense"], {}, "the modules are .*Dense"),
+        (flags("mean"), ["Dense"], {}, "2_Dense.model.safetensors: the file is missing"),
+        (flags("mean"), ["CNN"], {}, "the modules are .*CNN"),
         (flags("mean"), ["modeling_mine.Normalize"], {}, "the modules are .*modeling_mine"),
         ({"pooling_mode": "median"}, [], {}, "pooling_mode is 'median'"),
         ({**flags("mean"), "pooling_mode_median": True}, [], {}, "pooling_mode_median"),
@@ -310,3 +312,44 @@ def test_what_is_written_has_the_keys_of_the_library(small_config, tmp_path):
     assert json.loads((tmp_path / "1_Pooling" / "config.json").read_text()) == flags("max")
     assert json.loads((tmp_path / "sentence_bert_config.json").read_text())["max_seq_length"] == 11
     assert not open_checkpoint(tmp_path).head_arguments
+
+
+def test_dense_layers_behind_the_pooling_are_those_of_sentence_transformers(small_config, small_tokenizer, tmp_path):
+    library = pytest.importorskip("sentence_transformers")
+    layers = [{"units": 9}, {"units": 7, "activation": "linear", "use_bias": False}]
+    encoder = kbi.BertEncoder(small_config)
+    model = kbi.TextEmbedder(encoder, small_tokenizer, 11, normalize=True, dense=layers)
+    for weight in model.get_layer("dense_1").weights:
+        weight.assign(np.random.default_rng(0).normal(size=weight.shape))
+    model.save_pretrained(tmp_path / "ours")
+    texts = ["the cat sat on a mat", "red rain", "a dog"]
+    theirs = library.SentenceTransformer(str(tmp_path / "ours"), device="cpu")
+    assert [type(module).__name__ for module in theirs][1:] == ["Pooling", "Dense", "Dense", "Normalize"]
+    expected = theirs.encode(texts)
+    theirs.save(str(tmp_path / "theirs"))
+    for place in ("ours", "theirs"):
+        again = kbi.TextEmbedder.from_pretrained(tmp_path / place)
+        assert [layer["units"] for layer in again.dense] == [9, 7]
+        np.testing.assert_allclose(again.embed(texts), expected, atol=1e-6)
+    model.save(tmp_path / "model.keras")
+    np.testing.assert_allclose(keras.saving.load_model(tmp_path / "model.keras").embed(texts), expected, atol=1e-6)
+    narrow = kbi.TextEmbedder.from_pretrained(tmp_path / "ours", truncate_dim=3).embed(texts)
+    shorter = library.SentenceTransformer(str(tmp_path / "ours"), device="cpu", truncate_dim=3).encode(texts)
+    shorter /= np.linalg.norm(shorter, axis=1, keepdims=True)
+    np.testing.assert_allclose(narrow, shorter, atol=1e-6)
+    with pytest.raises(ValueError, match="truncate_dim is 8, but vectors have 7 numbers"):
+        kbi.TextEmbedder.from_pretrained(tmp_path / "ours", truncate_dim=8)
+    whole = kbi.TextEmbedder.from_pretrained(tmp_path / "ours", pooling="mean", normalize=False, sequence_length=9)
+    assert whole.dense is None and whole.output_shape == (None, 15)
+    whole.save_pretrained(tmp_path / "ours")  # nothing is left of the dense layers
+    assert kbi.TextEmbedder.from_pretrained(tmp_path / "ours").dense is None
+
+
+def test_a_dense_layer_with_another_activation_is_refused(directory):
+    describe(directory, flags("mean"), "Dense")
+    (directory / "2_Dense").mkdir()
+    settings = {"in_features": 15, "out_features": 4, "bias": True, "activation_function": "torch.nn.Softplus"}
+    (directory / "2_Dense" / "config.json").write_text(json.dumps(settings))
+    (directory / "2_Dense" / "model.safetensors").write_bytes((directory / "model.safetensors").read_bytes())
+    with pytest.raises(ValueError, match=r"activation_function is 'torch\.nn\.Softplus', which TextEmbedder does not"):
+        kbi.TextEmbedder.from_pretrained(directory)

@@ -53,14 +53,14 @@ POST_NORM_KEYS = (
 
 @dataclasses.dataclass(frozen=True)
 class RotaryConfig(EncoderConfig):
-    """What the configurations of this file share.
+    """The fields that the configurations of this file share, in addition to those of BertConfig.
 
     Args:
-        rotary_theta: base of the angles by which queries and keys are turned.
-        rotary_factor: positions are divided by it ("linear" in config.json), or with a `trained_length` the base grows
-            with the row ("dynamic"), see RotaryPositions.
-        trained_length: None, or the longest row with the plain angles.
-        The others are those of BertConfig; `max_length` is a limit on rows, there is no table of positions.
+        max_length (int, optional): largest number of tokens. There are no position embeddings.
+        rotary_theta (float, optional): base of the angles by which queries and keys are rotated.
+        rotary_factor (float, optional): divides positions ("linear" in config.json), or with a `trained_length` makes
+            the base grow with the length ("dynamic"); see `RotaryPositions`. Default: 1.0.
+        trained_length (int, optional): largest length without that growth. Default: None, no growth.
     """
 
     rotary_theta: float = 10_000.0
@@ -116,15 +116,16 @@ class RotaryConfig(EncoderConfig):
 
 @dataclasses.dataclass(frozen=True)
 class EuroBertConfig(RotaryConfig):
-    """The shape of a EuroBERT encoder; the defaults are EuroBERT-210m (Boizard et al. 2025, table 1).
-
-    Arguments and errors are those of RotaryConfig, and:
+    """The sizes and settings of a EuroBERT encoder. The defaults are EuroBERT-210m (Boizard et al. 2025, table 1).
 
     Args:
-        num_key_value_heads: heads of keys and values, each for as many heads of queries; None means `num_heads`.
-        classifier_pooling: the vector of a text for a classifier: "bos", the first token's, "mean", or "late", the mean
-            behind the classifier's dense layer.
-        tie_word_embeddings: False: words are scored by a table of their own.
+        num_key_value_heads (int, optional): number of heads of keys and values, a divisor of num_heads. Default:
+            num_heads.
+        classifier_pooling (str, optional): vector of a text for a classifier: "bos", that of the first token; "mean";
+            or "late", the mean after the classifier's dense layer. Default: "late".
+        tie_word_embeddings (bool, optional): whether a masked-LM head scores words by the token embedding.
+            Default: False.
+        The others are those of `BertConfig`, and rotary_theta, rotary_factor and trained_length of rotary positions.
     """
 
     vocabulary_size: int = 128256
@@ -181,17 +182,17 @@ class EuroBertConfig(RotaryConfig):
 
 @dataclasses.dataclass(frozen=True)
 class UltrabertConfig(EuroBertConfig):
-    """The shape of an UltraBERT encoder: EuroBERT's block, of which most layers see a window.
-
-    Arguments and errors are those of EuroBertConfig, without `rotary_factor` and `trained_length`, and:
+    """The sizes and settings of an UltraBERT encoder: EuroBERT's block, with windows in most layers.
 
     Args:
-        layer_types: "sliding_attention" or "full_attention" for each layer; None means that two of three layers,
-            beginning with the first, see a window.
-        sliding_window: the largest distance that such a layer sees.
-        rotary_theta, local_theta: base of the angles in layers that see whole rows, and in those that see a window.
-        prediction_head_size: width between the two dense layers of the masked-LM head.
-        classifier_pooling: "cls", the first token's vector, or "mean".
+        layer_types (list of str, optional): "sliding_attention" or "full_attention" for each layer. Default: full
+            attention in every third layer.
+        sliding_window (int, optional): largest distance between a token and one that it attends to. Default: 128.
+        rotary_theta (float, optional): base of the rotary angles in layers of full attention. Default: 2,560,000.
+        local_theta (float, optional): the same in layers with a window. Default: 10,000.
+        prediction_head_size (int, optional): width between the two dense layers of the masked-LM head. Default: 768.
+        classifier_pooling (str, optional): vector of a text for a classifier: "cls" or "mean". Default: "cls".
+        The others are those of `EuroBertConfig`, without rotary_factor and trained_length.
     """
 
     vocabulary_size: int = 32000
@@ -262,9 +263,9 @@ class UltrabertConfig(EuroBertConfig):
 
 @dataclasses.dataclass(frozen=True)
 class NomicBertConfig(RotaryConfig):
-    """The shape of a NomicBERT encoder; the defaults are nomic-bert-2048 (Nussbaum et al. 2024, section 4.1).
+    """The sizes and settings of a NomicBERT encoder. The defaults are nomic-bert-2048 (Nussbaum et al. 2024).
 
-    Arguments and errors are those of RotaryConfig.
+    Arguments are those of `BertConfig`, and rotary_theta, rotary_factor and trained_length of rotary positions.
     """
 
     vocabulary_size: int = 30528
@@ -312,13 +313,12 @@ ENGLISH = {"vocabulary_size": 30528, "num_segments": 0, "pad_id": 0, "rotary_the
 
 @dataclasses.dataclass(frozen=True)
 class GteConfig(RotaryConfig):
-    """The shape of a GTE encoder; the defaults are gte-multilingual-base's (Zhang et al. 2024, section 3).
-
-    Arguments and errors are those of RotaryConfig, and:
+    """The sizes and settings of a GTE encoder. The defaults are gte-multilingual-base (Zhang et al. 2024, section 3).
 
     Args:
-        activation: "gelu", with which transformers computes the heads, too.
-        num_segments: rows of the segment table; 0 for none, as in the English models.
+        num_segments (int, optional): number of segment embeddings; 0 for none, as in the English models. Default: 1.
+        The others are those of `BertConfig`, and rotary_theta, rotary_factor and trained_length of rotary positions.
+            `activation` can only be "gelu".
     """
 
     vocabulary_size: int = 250048
@@ -351,8 +351,8 @@ class GteConfig(RotaryConfig):
 
 
 class RotaryEncoder(FamilyEncoder):
-    """The encoders of this file, by their configurations. Arguments, inputs, outputs and errors are those of
-    BertEncoder, without `pooled_output`; `segment_ids` are read where the configuration has segments."""
+    """The encoders of this file. Arguments, inputs, outputs and errors are those of BertEncoder, but there is no
+    `pooled_output`. `segment_ids` have no effect unless the configuration has segments."""
 
     @staticmethod
     def connect(inputs, parts):
@@ -379,10 +379,10 @@ class RotaryEncoder(FamilyEncoder):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class EuroBertEncoder(RotaryEncoder):
-    """The encoder of Boizard et al. 2025 ("EuroBERT: scaling multilingual encoders for European languages").
+    """The multilingual encoder of Boizard et al. 2025, "EuroBERT: scaling multilingual encoders for European languages".
 
-    Llama's block without causality: RMS norms before attention and feed-forward, and one at the end; SwiGLU; heads of
-    keys and values that may serve several of queries; no biases. Its tokens are Llama 3's byte pairs.
+    It has Llama's block without a causal mask: RMS norms before attention and feed-forward, SwiGLU, grouped heads, no
+    biases, and a norm at the end. Its tokenizer is an `EuroBertTokenizer`.
     """
 
     config_class = EuroBertConfig
@@ -424,7 +424,7 @@ class TwoLayerHead(MaskedLMHead):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class UltrabertEncoder(RotaryEncoder):
-    """UltraBERT's encoder, as transformers defines it: EuroBERT's block, of which two layers of three see a window."""
+    """UltraBERT's encoder, as transformers defines it: EuroBERT's block, with windows in two of three layers."""
 
     config_class = UltrabertConfig
 
@@ -447,9 +447,9 @@ class UltrabertEncoder(RotaryEncoder):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class NomicBertEncoder(RotaryEncoder):
-    """The encoder of Nussbaum et al. 2024 ("Nomic Embed: training a reproducible long context text embedder").
+    """The encoder of Nussbaum et al. 2024, "Nomic Embed: training a reproducible long context text embedder".
 
-    BERT's order of norms, with rotary positions, SwiGLU, and no biases but those of norms.
+    It has BERT's order of norms, rotary positions and SwiGLU; only norms have biases.
     """
 
     config_class = NomicBertConfig
@@ -458,10 +458,10 @@ class NomicBertEncoder(RotaryEncoder):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class GteEncoder(RotaryEncoder):
-    """The encoder of Zhang et al. 2024 ("mGTE: generalized long-context text representation and reranking models").
+    """The encoder of Zhang et al. 2024, "mGTE: generalized long-context text representation and reranking models".
 
-    BERT's order of norms, with rotary positions and GeGLU. Its authors also drop units between the two layers of the
-    feed-forward, which this encoder does not.
+    It has BERT's order of norms, rotary positions and GeGLU. The authors also apply dropout inside the feed-forward
+    layer, which this encoder does not.
     """
 
     config_class = GteConfig

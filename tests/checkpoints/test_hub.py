@@ -77,7 +77,7 @@ def test_an_unreachable_hub_and_a_name_that_is_nothing_say_what_was_tried(monkey
 def test_the_list_has_every_published_name_and_where_it_is(capsys):
     BertEncoder.list_pretrained()
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
-    assert len(lines) == 1 + 9 + 24 + 2 + 4 + 3 + 6 + 5 + 8 + 1 + 3 + 3 + 2 + 10 + 8 + 2 + 1
+    assert len(lines) == 1 + 9 + 24 + 2 + 4 + 3 + 6 + 5 + 8 + 1 + 3 + 3 + 2 + 10 + 8 + 2 + 1 + 3 + 2 + 4 + 2
     assert lines["small_english"] == "(in the package)"
     assert lines["bert_uncased_L-2_H-128_A-2"] == "google/bert_uncased_L-2_H-128_A-2"
     assert lines["modernbert-base"] == "answerdotai/ModernBERT-base"

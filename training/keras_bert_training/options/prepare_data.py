@@ -23,8 +23,9 @@ class PrepareConfig:
         tokenizer: algorithm that splits text into tokens: wordpiece as BERT's, byte_pair as RoBERTa's byte-level BPE,
             sentence_piece as ALBERT's, xlnet_sentence_piece as XLNet's, bigbird_sentence_piece as BigBird's,
             modernbert_byte_pair as ModernBERT's byte-level BPE; or xlm_sentence_piece as XLM-RoBERTa's,
-            mmbert_byte_pair as mmBERT's, mpnet_wordpiece as MPNet's, deberta_byte_pair as that of DeBERTa's version 1
-            or deberta_sentence_piece as that of versions 2 and 3, for which vocab has to be given.
+            mmbert_byte_pair as mmBERT's, mpnet_wordpiece as MPNet's, deberta_byte_pair as that of DeBERTa's version 1,
+            deberta_sentence_piece as that of versions 2 and 3, llama_byte_pair as EuroBERT's or
+            camembert_sentence_piece as CamemBERT's, for which vocab has to be given.
         vocab: an existing vocab.txt to use, or the directory or name of a checkpoint; default is to learn one.
         vocabulary_size: number of words in the vocabulary to learn.
         vocabulary_megabytes: megabytes of training text to learn the vocabulary from, drawn from all over the corpus.
@@ -81,7 +82,7 @@ class PrepareConfig:
     tokenizer: typing.Literal[
         *("wordpiece", "byte_pair", "sentence_piece", "modernbert_byte_pair", "xlm_sentence_piece"),
         *("mmbert_byte_pair", "mpnet_wordpiece", "deberta_byte_pair", "deberta_sentence_piece"),
-        *("xlnet_sentence_piece", "bigbird_sentence_piece"),
+        *("xlnet_sentence_piece", "bigbird_sentence_piece", "llama_byte_pair", "camembert_sentence_piece"),
     ] = "wordpiece"
     vocab: str | None = None
     vocabulary_size: int = 8000

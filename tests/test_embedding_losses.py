@@ -8,6 +8,7 @@ from golden.make_embedding_losses import DIMS, WEIGHTS, embedding_losses_input
 from keras import ops
 from tiers import every_backend, full_on, three_in_full
 
+import keras_bert_impl as kbi
 from keras_bert_impl.embedding_losses import (
     AnglELoss,
     ContrastiveLoss,
@@ -166,3 +167,11 @@ def test_a_teacher_has_a_vector_for_each_row_or_for_each_text():
         EmbedDistillLoss()(vectors[:, 0, :4], vectors[:, 0])
     again = keras.losses.deserialize(keras.losses.serialize(EmbedDistillLoss("l2")))
     assert again.distance_metric == "l2"
+
+
+def test_a_teacher_s_vectors_are_asked_for_and_no_texts_have_no_vectors():
+    model = kbi.TextEmbedder.from_pretrained("small_english")
+    assert model.embed([]).shape == (0, 256)
+    model.compile(optimizer="adam", loss=EmbedDistillLoss())
+    with pytest.raises(ValueError, match=r"EmbedDistillLoss takes the vectors of a teacher: fit\(texts, vectors\)"):
+        model.fit(["red rain", "a dog"])

@@ -379,7 +379,7 @@ class RotaryEncoder(FamilyEncoder):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class EuroBertEncoder(RotaryEncoder):
-    """The multilingual encoder of Boizard et al. 2025, "EuroBERT: scaling multilingual encoders for European languages".
+    """The encoder of Boizard et al. 2025, "EuroBERT: scaling multilingual encoders for European languages".
 
     It has Llama's block without a causal mask: RMS norms before attention and feed-forward, SwiGLU, grouped heads, no
     biases, and a norm at the end. Its tokenizer is an `EuroBertTokenizer`.

@@ -197,6 +197,8 @@ class TextEmbedder(TaskModel):
                 **objective_for(columns, labels),
             )
         loss = the_loss(getattr(self, "loss", None))
+        if labels is None and getattr(loss, "takes_vectors", False):
+            raise ValueError(f"{type(loss).__name__} takes the vectors of a teacher: fit(texts, vectors).")
         if labels is not None and getattr(loss, "takes_vectors", False):
             columns = () if sizes.texts is None or np.ndim(labels) < 3 else sizes.texts.shape[1:]
             shape = (len(sizes.tokens), *columns, self.output_shape[-1])
@@ -250,6 +252,8 @@ class TextEmbedder(TaskModel):
         if prompt is not None:
             before = self.prompts[prompt]
             texts = before + texts if isinstance(texts, str) else [before + text for text in to_strings(texts)]
+        if not isinstance(texts, str) and len(texts) == 0:
+            return np.zeros((0, self.output_shape[-1]), "float32")
         vectors = self.predict(texts, batch_size=batch_size, verbose=0)
         return vectors[0] if isinstance(texts, str) else vectors
 

@@ -19,8 +19,8 @@ class ModelOptions:
             bigbird_tiny, bigbird_base or bigbird_large; mpnet_base, xlnet_tiny to xlnet_large, longformer_tiny to
             longformer_large, modernbert_tiny to modernbert_large, ettin_17m to ettin_1b, mmbert_small, mmbert_base,
             eurobert_small to eurobert_2b, ultrabert_small, ultrabert_base, nomic_bert_small, nomic_bert_base, gte_small
-            to gte_multilingual_base, deberta_base or deberta_v3_xsmall to deberta_v3_large, which learn masked words alone, or what their papers
-            did by objective.
+            to gte_multilingual_base, deberta_base or deberta_v3_xsmall to deberta_v3_large, which learn masked words
+            alone, or what their papers did by objective.
         objective: masked_lm; span_boundary, which adds SpanBERT's prediction of masked spans from the two tokens around
             them, for data without pairs and with masking_unit span; enhanced_masked_lm, with which DeBERTa's versions 1
             and 2 predicted masked words also from absolute positions; permuted_lm, words in a random order as XLNet's,

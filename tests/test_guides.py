@@ -13,7 +13,7 @@ import keras
 import pytest
 from documentation import ROOT, blocks_with_outputs, commands, indented_blocks, python_blocks
 from made_tasks import SENTENCES, write_lines
-from tiers import once
+from tiers import on, once
 
 import keras_bert_impl as kbi
 from keras_bert_training import finetuning
@@ -182,3 +182,10 @@ def test_the_family_of_the_guide_learns_and_is_saved(folder):
     code += "assert abs(one - other).max() < 1e-5 and abs(one).max() > 0, (one, other)\n"
     done = subprocess.run([sys.executable, "-c", code], env=os.environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+@on("tensorflow")
+def test_attention_of_an_export_is_asked_as_the_page_shows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outputs = run_blocks("docs/page.md")["outputs"]
+    assert outputs["attention"].shape[1:3] == (4, 4) and b"bank" in outputs["tokens"].numpy()[0]

@@ -1,12 +1,13 @@
-"""Measures our speed beside that of other libraries, and writes the tables of docs/speed.md and README.md.
+"""Measures our speed and that of other libraries, and writes the tables of the record, docs/speed.md and README.md.
 
     python benchmarks/speed_page.py --measure               every benchmark without a result of the code as it is
     python benchmarks/speed_page.py --measure tokenizing    this one, whether it has one or not
     python benchmarks/speed_page.py                         only the pages and the picture, from the results there are
 
-A result is benchmarks/results/NAME.json. It names the commit whose code was measured, so code with changes that no
-commit holds is refused. After each benchmark the page is written again: an interrupted run loses one benchmark, and the
-next run goes on with it.
+A result is benchmarks/results/NAME.json. benchmarks/results/speed.md has all tables with their conditions, the
+two pages only the ratios of quiet machines. A result names the commit whose code was measured, so code with changes
+that no commit holds is refused. After each benchmark the pages are written again: an interrupted run loses one
+benchmark, and the next run goes on with it.
 """
 
 import argparse
@@ -40,6 +41,7 @@ HERE = pathlib.Path(__file__).parent
 RESULTS = HERE / "results"
 DOCS = HERE.parent / "docs"
 README = HERE.parent / "README.md"
+RECORD = RESULTS / "speed.md"
 # From a share of the cores that other programs took, the page calls the machine busy.
 BUSY = 0.1
 TABLE = re.compile(r"<!-- table: ([\w ]+) -->\n.*?<!-- end -->", re.DOTALL)
@@ -55,10 +57,10 @@ def results(directory=RESULTS):
 
 
 def filled(text, found):
-    """The page with every table written anew from the results."""
+    """The record with every table written anew from the results."""
     names = TABLE.findall(text)
     if sorted(names) != sorted(BENCHMARKS):
-        raise ValueError(f"The page has tables of {sorted(names)}, expected each of {sorted(BENCHMARKS)} once.")
+        raise ValueError(f"The record has tables of {sorted(names)}, expected each of {sorted(BENCHMARKS)} once.")
 
     def written(match):
         name = match[1]
@@ -70,16 +72,32 @@ def filled(text, found):
 
 def readme(text, found):
     """README with its table: of each benchmark the first comparison with another library, and each that we lose."""
-    rows = [
-        row_of_readme(result, ratio)
+    chosen = [
+        (result, ratio)
         for result in quiet(found).values()
         for number, ratio in enumerate(with_others(result["ratios"]))
         if number == 0 or ratio["ratio"] < 1
     ]
-    lines = markdown([["", "ours", "peer", "times as fast"], *rows])
-    filled, count = TABLE.subn("\n".join(["<!-- table: first ratios -->", *lines, "<!-- end -->"]), text)
+    return with_table(text, "first ratios", ["", "ours", "peer"], [row_of_readme(*one) for one in chosen])
+
+
+def page(text, found):
+    """docs/speed.md with its table: every comparison with another library."""
+    rows = []
+    for result in quiet(found).values():
+        for number, ratio in enumerate(with_others(result["ratios"])):
+            what, ours, theirs, times = row_of_readme(result, ratio)
+            settings = [ratio[side].partition(": ")[2] for side in ("ours", "against")]
+            rows.append(["" if number else what, settings[0], ours, f"{theirs} ({settings[1]})", times])
+    return with_table(text, "all ratios", ["", "setting", "ours", "peer"], rows)
+
+
+def with_table(text, name, columns, rows):
+    """The text with its only table written anew."""
+    lines = markdown([[*columns, "times as fast"], *rows])
+    filled, count = TABLE.subn("\n".join([f"<!-- table: {name} -->", *lines, "<!-- end -->"]), text)
     if count != 1:
-        raise ValueError(f"README.md has {count} tables of speed, expected one.")
+        raise ValueError(f"The page has {count} tables of speed, expected one.")
     return filled
 
 
@@ -191,10 +209,14 @@ def draw(found, path):
     plt.close(figure)
 
 
+# What writes the tables of each page.
+PAGES = {RECORD: filled, DOCS / "speed.md": page, README: readme}
+
+
 def write_pages():
     found = results()
-    for page, written in ((DOCS / "speed.md", filled), (README, readme)):
-        page.write_text(written(page.read_text(encoding="utf-8"), found), encoding="utf-8")
+    for path, written in PAGES.items():
+        path.write_text(written(path.read_text(encoding="utf-8"), found), encoding="utf-8")
     if quiet(found):
         draw(quiet(found), DOCS / "speed.png")
 

@@ -27,6 +27,7 @@ include_patterns = [
     "notebooks/*.ipynb",
     "tpu/README.md",
     "serving/deploy/README.md",
+    "benchmarks/results/*.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
 ]
@@ -62,11 +63,11 @@ html_show_sourcelink = False
 html_copy_source = False
 html_extra_path = ["_extra"]
 html_context = {"default_mode": "auto"}
-html_sidebars = {page: [] for page in ("docs/start", "docs/cookbook")}  # they have no pages below them
+html_sidebars = {page: [] for page in ("docs/serving", "docs/families", "docs/moving")}  # no pages are below them
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "navbar_persistent": ["search-button"],
     "navbar_end": ["theme-switcher"],
     "navbar_align": "left",

@@ -5,6 +5,13 @@ import re
 import shlex
 
 ROOT = pathlib.Path(__file__).parents[1]
+PLACES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tpu/README.md", "serving/deploy/README.md")
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / place for place in PLACES),
+                *(ROOT / "benchmarks" / "results").glob("*.md")])  # fmt: skip
+
+
+def without_code(text):
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```|^    .*?$", "", text, flags=re.DOTALL | re.MULTILINE))
 
 
 def python_blocks(page):
@@ -18,6 +25,13 @@ def example_with_output(page):
     return re.search(
         r"^```python\n((?:(?!```)[^\n]*\n)*)```\n\n```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE
     ).groups()
+
+
+def blocks_with_outputs(page):
+    """(code, what it prints) of each ```python block of a page; None if no ```text block follows it."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    pattern = r"^```python\n((?:(?!```)[^\n]*\n)*)```\n(?:\n```text\n(.*?)^```\n)?"
+    return [(code, shown or None) for code, shown in re.findall(pattern, text, re.DOTALL | re.MULTILINE)]
 
 
 def indented_blocks(page):

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 import yaml
-from documentation import ROOT
+from documentation import PAGES, ROOT, without_code
 from tiers import on, once
 
 import keras_bert_impl as kbi
@@ -22,8 +22,6 @@ sys.path.append(str(ROOT / "docs"))
 import reference
 
 pytestmark = once
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / place for place in ("README.md", "CONTRIBUTING.md")),
-                ROOT / "tpu" / "README.md", ROOT / "serving" / "deploy" / "README.md"])  # fmt: skip
 NOTEBOOKS = sorted(path for path in (ROOT / "notebooks").glob("*.py") if path.name != "run.py")
 of_notebooks = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
 # Written when the site is built.
@@ -39,10 +37,6 @@ def cells_of(notebook):
         else ("code", text.strip())
         for head, text in zip(parts[1::2], parts[2::2], strict=True)
     ]
-
-
-def without_code(text):
-    return re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```|^    .*?$", "", text, flags=re.DOTALL | re.MULTILINE))
 
 
 @functools.cache

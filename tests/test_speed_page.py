@@ -1,4 +1,4 @@
-"""The tables of docs/speed.md and README.md are those of benchmarks/results, and each result is of a commit."""
+"""The tables of docs/speed.md, README.md and the record are those of benchmarks/results; each result is of a commit."""
 
 import json
 import pathlib
@@ -35,9 +35,14 @@ def speed_page(monkeypatch):
     return speed_page
 
 
-def test_page_and_readme_hold_the_committed_results_which_say_where_and_when_and_no_more(speed_page):
-    for path, written in (("docs/speed.md", speed_page.filled), ("README.md", speed_page.readme)):
-        text = (ROOT / path).read_text(encoding="utf-8")
+def test_the_pages_hold_the_committed_results_which_say_where_and_when_and_no_more(speed_page):
+    assert {path.relative_to(ROOT).as_posix() for path in speed_page.PAGES} == {
+        "benchmarks/results/speed.md",
+        "docs/speed.md",
+        "README.md",
+    }
+    for path, written in speed_page.PAGES.items():
+        text = path.read_text(encoding="utf-8")
         assert text == written(text, speed_page.results()), "python benchmarks/speed_page.py writes it"
     for result in speed_page.results().values():
         assert set(result["conditions"]) == set(CONDITIONS)
@@ -61,6 +66,24 @@ def test_readme_has_first_ratios_and_those_that_are_lost(speed_page):
         "| Text to ids | 4 MB/s | Other 8 | 0.50 |",
     ]
     assert "Text to ids" not in speed_page.readme(text, {"tokenizing": result | {"conditions": CONDITIONS}})
+
+
+def test_the_page_has_every_ratio_with_its_settings(speed_page):
+    """Other libraries alone: not our own other encoder."""
+    rates = {"keras_bert_impl: jax bfloat16": [4.0], "Peer: jax float32": [2.0], "our BERT: jax": [1.0]}
+    ours = {"ours": "keras_bert_impl: jax bfloat16", "at_least": 1.0}
+    ratios = [
+        {**ours, "against": "Peer: jax float32", "ratio": 2.0},
+        {**ours, "against": "our BERT: jax", "ratio": 4.0},
+    ]
+    quiet = CONDITIONS | {"others_took": 0.02}
+    result = {"title": "Text to ids", "unit": "MB", "ratios": ratios, "rates": rates, "conditions": quiet}
+    text = "# Name\n<!-- table: all ratios -->\nold\n<!-- end -->\nafter\n"
+    assert speed_page.page(text, {"tokenizing": result}).splitlines()[4:-2] == [
+        "| Text to ids | jax bfloat16 | 4 MB/s | Peer 2 (jax float32) | 2.00 |"
+    ]
+    with pytest.raises(ValueError, match="0 tables of speed"):
+        speed_page.page("# Name\n", {"tokenizing": result})
 
 
 def test_table_of_rates(speed_page):

@@ -8,7 +8,6 @@ import pytest
 import scipy.special
 import seqeval.metrics
 import sklearn.metrics
-from documentation import python_blocks
 from made_runs import arrays_of, config_of, write_checkpoint
 from made_tasks import (
     SENTENCES,
@@ -304,9 +303,33 @@ def test_a_task_that_lacks_parts_is_refused_before_it_trains(checkpoint, tmp_pat
         finetuning.run(config_of(checkpoint, tmp_path, str(tmp_path / "part.py")))
 
 
-def test_the_task_that_the_guide_shows_runs(checkpoint, tmp_path):
-    (code,) = [block for block in python_blocks("docs/finetuning.md") if block.startswith("# sms_spam.py")]
-    (tmp_path / "sms_spam.py").write_text(code)
+SMS_TASK = """
+import pathlib
+
+from keras_bert_training.tasks.labelled_texts import examples_of
+from keras_bert_training.tasks.tables import read_table
+from keras_bert_training.tasks.text_classification import TextClassification
+
+
+def read_sms(directory, splits, split, bad_rows):
+    rows = list(read_table(pathlib.Path(directory) / splits[split], {"label": 0, "text": 1}, bad_rows))
+    cut = len(rows) * 9 // 10
+    return examples_of(rows[:cut] if split == "train" else rows[cut:])
+
+
+TASK = TextClassification(
+    "sms_spam",
+    splits={"train": "SMSSpamCollection", "dev": "SMSSpamCollection"},
+    test=(),
+    main_metric="f1",
+    class_names={"ham": "ham", "spam": "spam"},
+    read_labelled=read_sms,
+)
+"""
+
+
+def test_a_task_of_a_file_without_a_header_divides_it_itself(checkpoint, tmp_path):
+    (tmp_path / "sms_spam.py").write_text(SMS_TASK)
     lines = [f"{'spam' if n % 2 else 'ham'}\t{SENTENCES[n % 5]}" for n in range(20)]
     write_lines(tmp_path / "data" / "SMSSpamCollection", lines)
     figures = finetuning.run(config_of(checkpoint, tmp_path, str(tmp_path / "sms_spam.py"), epochs=1))

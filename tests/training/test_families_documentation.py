@@ -5,6 +5,7 @@ import shlex
 
 import documentation
 import pytest
+from made_tokenizers import eurobert_tokenizer
 from tiers import full_but, once
 
 from keras_bert_impl import checkpoints
@@ -52,7 +53,8 @@ def test_a_family_trains_as_the_table_says(row, text_folder, tmp_path):
     if "--vocab" in of_data:  # a published one: a small one of its form stands for it
         texts = [(text_folder / "keras.txt").read_text(encoding="utf-8")]
         words = ["<s>", "<pad>", "</s>", "<unk>", *learn_vocabulary(texts, 500), "<mask>"]
-        MPNetTokenizer(words).save_pretrained(tmp_path / "vocab")
+        tokenizer = eurobert_tokenizer() if "llama_byte_pair" in of_data else MPNetTokenizer(words)
+        tokenizer.save_pretrained(tmp_path / "vocab")
         of_data[of_data.index("--vocab") + 1] = str(tmp_path / "vocab")
     else:
         common += ["--vocabulary_size", "500"]
@@ -65,4 +67,4 @@ def test_a_family_trains_as_the_table_says(row, text_folder, tmp_path):
     assert figures["masked_lm_perplexity"] > 1
     family, size = checkpoints.open_checkpoint(tmp_path / "run" / "encoder").config.model_type, options(row[3])[1]
     # transformers calls versions 2 and 3 "deberta-v2", and BigBird "big_bird".
-    assert size.split("_")[0] == family.split("-")[0].replace("_", "")
+    assert family.split("-")[0].replace("_", "").startswith(size.split("_")[0])

@@ -42,6 +42,16 @@ def dense_rows(ours, theirs):
     return ((f"{ours}/kernel", (f"{theirs}.weight",), TRANSPOSED), (f"{ours}/bias", (f"{theirs}.bias",), SAME))
 
 
+def kernel_row(ours, *theirs, transform=TRANSPOSED):
+    """The row of a dense layer without bias, or of several that are one here."""
+    return (f"{ours}/kernel", tuple(f"{name}.weight" for name in theirs), transform)
+
+
+def scale_row(ours, theirs, name="gamma"):
+    """The row of a norm without centre."""
+    return (f"{ours}/{name}", (f"{theirs}.weight",), SAME)
+
+
 def norm_rows(ours, theirs):
     """The rows of a layer norm."""
     return ((f"{ours}/gamma", (f"{theirs}.weight",), SAME), (f"{ours}/beta", (f"{theirs}.bias",), SAME))

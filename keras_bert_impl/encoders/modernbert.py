@@ -6,7 +6,7 @@ import typing
 import keras
 
 from keras_bert_impl.configurations.encoder_config import EncoderConfig, check_setting
-from keras_bert_impl.configurations.family import COMMON_TASKS, SAME, TRANSPOSED, Family, dense_rows
+from keras_bert_impl.configurations.family import COMMON_TASKS, SAME, Family, dense_rows, kernel_row, scale_row
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.encoder import FamilyEncoder, mean_of_tokens
 from keras_bert_impl.layers import PredictionHead, RotaryPositions
@@ -215,16 +215,6 @@ class ModernBertEncoder(FamilyEncoder):
             dtype=self.dtype_policy,
             name="pooler",
         )(vectors)
-
-
-def kernel_row(ours, theirs):
-    """The row of a dense layer without bias."""
-    return (f"{ours}/kernel", (f"{theirs}.weight",), TRANSPOSED)
-
-
-def scale_row(ours, theirs):
-    """The row of a norm without centre."""
-    return (f"{ours}/gamma", (f"{theirs}.weight",), SAME)
 
 
 FAMILY = Family(

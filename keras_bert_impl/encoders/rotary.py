@@ -13,13 +13,14 @@ from keras_bert_impl.configurations.encoder_config import EncoderConfig, check_s
 from keras_bert_impl.configurations.family import (
     COMMON_HEAD_ROWS,
     SAME,
-    TRANSPOSED,
     Family,
     Transform,
     dense_rows,
     joined_kernels,
+    kernel_row,
     masked_lm_rows,
     norm_rows,
+    scale_row,
 )
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.encoder import FamilyEncoder, mean_of_tokens
@@ -468,14 +469,6 @@ class GteEncoder(RotaryEncoder):
     pooler_activation = "tanh"
 
 
-def kernel_row(ours, *theirs, transform=TRANSPOSED):
-    return (f"{ours}/kernel", tuple(f"{name}.weight" for name in theirs), transform)
-
-
-def scale_row(ours, theirs):
-    return (f"{ours}/scale", (f"{theirs}.weight",), SAME)
-
-
 def llama_rows(config):
     keys = config.head_width * config.num_key_value_heads
     joined = joined_kernels(config.hidden_size, keys, keys)
@@ -483,10 +476,10 @@ def llama_rows(config):
     return (
         kernel_row("attention/query_key_value", *(f"self_attn.{n}_proj" for n in "qkv"), transform=joined),
         kernel_row("attention/output", "self_attn.o_proj"),
-        scale_row("attention_norm", "input_layernorm"),
+        scale_row("attention_norm", "input_layernorm", "scale"),
         kernel_row("intermediate", "mlp.gate_proj", "mlp.up_proj", transform=halves),
         kernel_row("output", "mlp.down_proj"),
-        scale_row("output_norm", "post_attention_layernorm"),
+        scale_row("output_norm", "post_attention_layernorm", "scale"),
     )
 
 
@@ -496,7 +489,7 @@ EUROBERT = Family(
     bare_beginnings=("embed_tokens.", "layers.", "norm."),
     embedding_rows=(
         ("token_embedding/embeddings", ("model.embed_tokens.weight",), SAME),
-        scale_row("final_norm", "model.norm"),
+        scale_row("final_norm", "model.norm", "scale"),
     ),
     block="model.layers.{}.",
     block_rows=llama_rows,

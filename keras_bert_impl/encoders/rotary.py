@@ -126,7 +126,8 @@ class EuroBertConfig(RotaryConfig):
             or "late", the mean after the classifier's dense layer. Default: "late".
         tie_word_embeddings (bool, optional): whether a masked-LM head scores words by the token embedding.
             Default: False.
-        The others are those of `BertConfig`, and rotary_theta, rotary_factor and trained_length of rotary positions.
+
+    The others are those of `BertConfig`, and rotary_theta, rotary_factor and trained_length of rotary positions.
     """
 
     vocabulary_size: int = 128256
@@ -193,7 +194,8 @@ class UltrabertConfig(EuroBertConfig):
         local_theta (float, optional): the same in layers with a window. Default: 10,000.
         prediction_head_size (int, optional): width between the two dense layers of the masked-LM head. Default: 768.
         classifier_pooling (str, optional): vector of a text for a classifier: "cls" or "mean". Default: "cls".
-        The others are those of `EuroBertConfig`, without rotary_factor and trained_length.
+
+    The others are those of `EuroBertConfig`, without rotary_factor and trained_length.
     """
 
     vocabulary_size: int = 32000
@@ -318,8 +320,9 @@ class GteConfig(RotaryConfig):
 
     Args:
         num_segments (int, optional): number of segment embeddings; 0 for none, as in the English models. Default: 1.
-        The others are those of `BertConfig`, and rotary_theta, rotary_factor and trained_length of rotary positions.
-            `activation` can only be "gelu".
+
+    The others are those of `BertConfig`, and rotary_theta, rotary_factor and trained_length of rotary positions.
+    `activation` can only be "gelu".
     """
 
     vocabulary_size: int = 250048

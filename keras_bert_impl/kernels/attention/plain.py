@@ -52,14 +52,14 @@ class AttentionInputs(typing.NamedTuple):
         return self.query.shape[-1] // self.num_heads
 
 
-def of_fused(query_key_value, num_heads, num_key_value_heads=None, **fields):
+def of_fused(query_key_value, num_heads, *others, num_key_value_heads=None, **fields):
     """The AttentionInputs of queries, keys and values in one array, (batch, length, 3 * width), or less if fewer heads
     of keys and values are repeated."""
     # Split before the heads are formed: the gradient of a split is one concatenation, that of three slices a sum of
     # three arrays padded with zeros.
     if num_key_value_heads in (None, num_heads):
         parts = ops.split(query_key_value, 3, axis=-1)
-        return AttentionInputs(*parts, num_heads, fused=query_key_value, **fields)
+        return AttentionInputs(*parts, num_heads, *others, fused=query_key_value, **fields)
     head_width = query_key_value.shape[-1] // (num_heads + 2 * num_key_value_heads)
     width, of_group = num_heads * head_width, num_heads // num_key_value_heads
     end, length = width + num_key_value_heads * head_width, ops.shape(query_key_value)[1]
@@ -70,7 +70,7 @@ def of_fused(query_key_value, num_heads, num_key_value_heads=None, **fields):
         by_head = ops.reshape(part, (-1, length, num_key_value_heads, 1, head_width))
         return ops.reshape(ops.tile(by_head, (1, 1, 1, of_group, 1)), (-1, length, width))
 
-    return AttentionInputs(query, *map(repeated, parts), num_heads, **fields)
+    return AttentionInputs(query, *map(repeated, parts), num_heads, *others, **fields)
 
 
 def turned(inputs, positions):

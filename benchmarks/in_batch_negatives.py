@@ -2,6 +2,10 @@
 
     KERAS_BACKEND=torch python benchmarks/in_batch_negatives.py --rows 4096 --mini_batch_size 64
     KERAS_BACKEND=torch python benchmarks/in_batch_negatives.py --rows 512
+    KERAS_BACKEND=torch MALLOC_MMAP_THRESHOLD_=262144 python benchmarks/in_batch_negatives.py --rows 1024 ...
+
+With torch on a CPU most of the memory of mini-batches is lost between small blocks of the C library; the last form
+returns large blocks to the system.
 
 Prints the seconds of a step, the median of `--steps` after one that is not counted, and by how much the largest memory
 of the process exceeds that before. Pairs of texts of 24 to 32 tokens; small_english, or another checkpoint.

@@ -33,7 +33,9 @@ IN_MODEL = r"(?=(?:model|head|lm_head|decoder|classifier)\.)"
 # Published families that this library does not have, and what it opens for the same purpose.
 INSTEAD = {
     **dict.fromkeys(("rembert", "xlm-roberta-xl", "xlm", "canine"), "xlm-roberta-base or xlm-roberta-large"),
-    **dict.fromkeys(("mobilebert", "squeezebert"), "hf://sentence-transformers/all-MiniLM-L6-v2 or distilbert-base"),
+    **dict.fromkeys(
+        ("mobilebert", "squeezebert"), "hf://sentence-transformers/all-MiniLM-L6-v2 or distilbert-base-uncased"
+    ),
     **dict.fromkeys(("convbert", "funnel"), "electra-small-discriminator or electra-base-discriminator"),
     "jina_embeddings_v3": "nomic-embed-text-v1.5, gte-multilingual-base or hf://BAAI/bge-m3",
     "nystromformer": "bigbird-roberta-base",

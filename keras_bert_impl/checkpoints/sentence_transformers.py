@@ -10,6 +10,7 @@ import json
 
 from keras_bert_impl.configurations.family import dense_rows
 from keras_bert_impl.json_files import read_json_if_there
+from keras_bert_impl.suggestions import one_of
 
 MODULES, POOLING_CONFIG, MODEL_CONFIG = "modules.json", "1_Pooling/config.json", "config_sentence_transformers.json"
 # Of older versions, the name depends on the family; the library reads the first of them that there is.
@@ -209,11 +210,12 @@ def write(embedder, directory):
         files[MODEL_CONFIG] = settings | {"similarity_fn_name": embedder.similarity_function}
     layers = zip(dense, embedder.dense or (), strict=True)
     for number, ((folder, _), layer) in enumerate(layers, start=1):
-        theirs = next(name for name, ours in DENSE_ACTIVATIONS.items() if ours == layer["activation"])
+        theirs = {ours: name for name, ours in DENSE_ACTIVATIONS.items()}
+        activation = theirs[one_of("activation", layer["activation"], theirs)]
         sizes = dict(
             zip(("in_features", "out_features"), embedder.get_layer(f"dense_{number}").kernel.shape, strict=True)
         )
-        files[f"{folder}/config.json"] = {**sizes, "bias": layer["use_bias"], "activation_function": theirs}
+        files[f"{folder}/config.json"] = {**sizes, "bias": layer["use_bias"], "activation_function": activation}
         (directory / folder).mkdir(exist_ok=True)
     for name, content in files.items():
         (directory / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -241,18 +241,15 @@ class UltrabertConfig(EuroBertConfig):
     @classmethod
     def from_content(cls, path, found):
         """Also reads the authors' keys `attention_windows` and a `rope_theta` for each layer."""
-        windows, thetas = found.get("attention_windows"), found.get("rope_theta")
+        windows, thetas, of_kinds = (found.get(key) for key in ("attention_windows", "rope_theta", "rope_parameters"))
         if windows:
             sizes = {window for window in windows if window} or {cls.sliding_window}
             check_setting(path, "attention_windows", len(sizes), 1)
             kinds = ["sliding_attention" if window else "full_attention" for window in windows]
-            found = {"layer_types": kinds, **found, "sliding_window": sizes.pop()}
-        of_kinds = found.get("rope_parameters") or {}
-        if isinstance(thetas, list):
-            pairs = dict(zip(found["layer_types"], thetas, strict=True))
-            of_kinds = {kind: {"rope_theta": theta} for kind, theta in pairs.items()} | of_kinds
+            found = {**found, "layer_types": found.get("layer_types") or kinds, "sliding_window": sizes.pop()}
         config = super().from_content(path, {**found, "rope_parameters": None, "rope_theta": None})
-        fields = {}
+        of_layers = zip(config.layer_types, thetas, strict=True) if isinstance(thetas, list) else ()
+        of_kinds, fields = {kind: {"rope_theta": theta} for kind, theta in of_layers} | (of_kinds or {}), {}
         for name, kind in (("rotary_theta", "full_attention"), ("local_theta", "sliding_attention")):
             check_setting(path, "rope_type", of_kinds.get(kind, {}).get("rope_type", "default"), "default")
             fields[name] = of_kinds.get(kind, {}).get("rope_theta", getattr(cls, name))
@@ -473,6 +470,7 @@ class GteEncoder(RotaryEncoder):
 
 
 def llama_rows(config):
+    """The rows of a block of Llama's form, whose heads of keys and values may be fewer."""
     keys = config.head_width * config.num_key_value_heads
     joined = joined_kernels(config.hidden_size, keys, keys)
     halves = joined_kernels(config.intermediate_size, config.intermediate_size)
@@ -546,6 +544,7 @@ NOMIC_BERT = Family(
 
 
 def with_halves_changed(kernel):
+    """A kernel whose second half of columns is the first one."""
     return np.roll(kernel, kernel.shape[-1] // 2, axis=-1)
 
 

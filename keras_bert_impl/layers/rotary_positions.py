@@ -33,17 +33,17 @@ class RotaryPositions(ConfiguredLayer):
         self.head_width, self.theta, self.factor = int(head_width), float(theta), float(factor)
         self.trained_length = trained_length
         powers = np.arange(0, self.head_width, 2, dtype="float32") / np.float32(self.head_width)
-        divisor = self.factor if trained_length is None else 1.0
         # As numbers: torch's compiler takes no array of NumPy.
         self.powers = tuple(powers.tolist())
-        self.frequencies = tuple((1 / self.theta**powers / divisor).astype("float32").tolist())
+        self.frequencies = tuple((1 / self.theta**powers / self.factor).astype("float32").tolist())
 
     def call(self, token_ids, position_ids=None):
         if position_ids is None:
             position_ids = ops.expand_dims(ops.arange(ops.shape(token_ids)[1], dtype="int32"), 0)
         # In float32, as in transformers; in bfloat16 places above 256 would be rounded.
-        frequencies = ops.convert_to_tensor(self.frequencies, "float32")
-        if self.trained_length is not None:
+        if self.trained_length is None:
+            frequencies = ops.convert_to_tensor(self.frequencies, "float32")
+        else:
             length = ops.cast(ops.maximum(ops.max(position_ids) + 1, self.trained_length), "float32")
             share = self.factor * length / self.trained_length - (self.factor - 1)
             base = self.theta * ops.power(share, self.head_width / (self.head_width - 2))

@@ -122,8 +122,8 @@ class MultiHeadSelfAttention(ConfiguredLayer):
 
     def attention_inputs(self, contents, positions, training, **fields):
         """The `kernels.attention.AttentionInputs` of what `contents` gives, with these further fields."""
-        grouped = {"num_key_value_heads": self.num_key_value_heads}
-        attended = attention.of_fused(contents, self.num_heads, **grouped, **fields)
+        fields["num_key_value_heads"] = self.num_key_value_heads
+        attended = attention.of_fused(contents, self.num_heads, **fields)
         return attended if positions is None else attention.turned(attended, positions)
 
     def compute_output_spec(self, inputs, *further, return_probabilities=False, **context):

@@ -140,16 +140,15 @@ class TextEmbedder(TaskModel):
             check_has_four_layers(encoder)
         tokens = encoder.hidden_states()[-4 if pooling == "last_four" else -1 :]
         dense = [{"activation": "tanh", "use_bias": True, **layer} for layer in dense or ()]
-        ending = (False, None) if dense else (normalize, truncate_dim)
-        vectors = TokenPooling(pooling, *ending, dtype="float32", name="pooling")(tokens, encoder.input["padding_mask"])
+        vectors = TokenPooling(pooling, dtype="float32", name="pooling")(tokens, encoder.input["padding_mask"])
         for number, layer in enumerate(dense, start=1):
             activation = activation_function(layer["activation"])
             options = {"activation": activation, "use_bias": layer["use_bias"], "name": f"dense_{number}"}
             vectors = Dense(layer["units"], dtype="float32", **options)(vectors)
-        if dense:
-            check_truncated(truncate_dim, vectors.shape[-1])
-            vectors = vectors[:, :truncate_dim]
-            vectors = unit_vectors(vectors) if normalize else vectors
+        if truncate_dim is not None and not 1 <= truncate_dim <= vectors.shape[-1]:
+            raise ValueError(f"truncate_dim is {truncate_dim}, but vectors have {vectors.shape[-1]} numbers.")
+        vectors = vectors if truncate_dim is None else vectors[:, :truncate_dim]
+        vectors = unit_vectors(vectors) if normalize else vectors
         arguments = {"pooling": pooling, "normalize": normalize, "long_texts": checked_long_texts(long_texts)}
         arguments |= {"prompts": dict(prompts) if prompts else None, "similarity_function": similarity_function}
         arguments |= {"truncate_dim": truncate_dim, "dense": dense or None}
@@ -369,35 +368,24 @@ class TokenPooling(keras.layers.Layer):
     """Pools the vectors of tokens into one vector of the text; see TextEmbedder.
 
     Input:  list of (batch, length, width), one for each layer; padding_mask (batch, length).
-    Output: (batch, width times layers times poolings, or truncate_dim), float32.
+    Output: (batch, width times layers times poolings), float32.
     """
 
-    def __init__(self, pooling, normalize=False, truncate_dim=None, **kwargs):
+    def __init__(self, pooling, **kwargs):
         super().__init__(**kwargs)
-        self.pooling, self.normalize, self.truncate_dim = checked_pooling(pooling), normalize, truncate_dim
+        self.pooling = checked_pooling(pooling)
 
     def call(self, layers, padding_mask):
         tokens = ops.cast(ops.concatenate(layers, axis=-1), "float32")  # (batch, length, width)
         real = ops.expand_dims(ops.cast(padding_mask, "float32"), -1)  # (batch, length, 1)
         vectors = [pool(tokens, real, mode) for mode in modes_of(self.pooling)]
-        vectors = ops.concatenate(vectors, axis=-1) if len(vectors) > 1 else vectors[0]
-        vectors = vectors if self.truncate_dim is None else vectors[:, : self.truncate_dim]
-        return unit_vectors(vectors) if self.normalize else vectors
+        return ops.concatenate(vectors, axis=-1) if len(vectors) > 1 else vectors[0]
 
     def compute_output_shape(self, layers_shape, padding_mask_shape):
-        width = sum(shape[-1] for shape in layers_shape) * len(modes_of(self.pooling))
-        check_truncated(self.truncate_dim, width)
-        return (padding_mask_shape[0], width if self.truncate_dim is None else self.truncate_dim)
+        return (padding_mask_shape[0], sum(shape[-1] for shape in layers_shape) * len(modes_of(self.pooling)))
 
     def get_config(self):
-        settings = {"pooling": self.pooling, "normalize": self.normalize, "truncate_dim": self.truncate_dim}
-        return {**super().get_config(), **settings}
-
-
-def check_truncated(truncate_dim, width):
-    """Raises ValueError for a truncate_dim that vectors of this width do not have."""
-    if truncate_dim is not None and not 1 <= truncate_dim <= width:
-        raise ValueError(f"truncate_dim is {truncate_dim}, but vectors have {width} numbers.")
+        return {**super().get_config(), "pooling": self.pooling}
 
 
 def pool(tokens, real, mode):

@@ -353,3 +353,10 @@ def test_a_dense_layer_with_another_activation_is_refused(directory):
     (directory / "2_Dense" / "model.safetensors").write_bytes((directory / "model.safetensors").read_bytes())
     with pytest.raises(ValueError, match=r"activation_function is 'torch\.nn\.Softplus', which TextEmbedder does not"):
         kbi.TextEmbedder.from_pretrained(directory)
+
+
+def test_an_activation_that_sentence_transformers_does_not_have_is_refused(small_config, tmp_path):
+    model = kbi.TextEmbedder(kbi.BertEncoder(small_config), dense=[{"units": 3, "activation": "mish"}])
+    with pytest.raises(ValueError, match="activation 'mish'"):
+        model.save_pretrained(tmp_path / "model")
+    assert not (tmp_path / "model" / "config.json").exists()

@@ -56,6 +56,7 @@ class BytePairTokenizer(Tokenizer):
     similar_classes = ("BartTokenizer", "LongformerTokenizer")
     settings: ClassVar[dict] = {"trim_offsets": True, "bos_token": "<s>", "eos_token": "</s>"}  # for Hugging Face
     lowercase = False
+    has_prefix_option: ClassVar[bool] = True  # whether `add_prefix_space` is a choice
 
     def __init__(
         self, vocabulary: str | Path | Sequence[str], merges: str | Path | Sequence, add_prefix_space: bool = False
@@ -91,8 +92,12 @@ class BytePairTokenizer(Tokenizer):
         return {
             "vocabulary": self.vocabulary,
             "merges": [list(pair) for pair in self.merges],
-            "add_prefix_space": self.add_prefix_space,
+            **self._prefix_option,
         }
+
+    @property
+    def _prefix_option(self):
+        return {"add_prefix_space": self.add_prefix_space} if self.has_prefix_option else {}
 
     def _cut(self, text):
         found = self._library.encode(text, add_special_tokens=False)
@@ -167,7 +172,7 @@ class BytePairTokenizer(Tokenizer):
         return self._config_for_hugging_face()
 
     def _config_for_hugging_face(self):
-        own = {"tokenizer_class": self.published_class, "add_prefix_space": self.add_prefix_space, **self.settings}
+        own = {"tokenizer_class": self.published_class, **self._prefix_option, **self.settings}
         return {**own, **self._control_tokens_with_stripping_mask}
 
 

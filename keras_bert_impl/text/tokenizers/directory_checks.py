@@ -20,14 +20,14 @@ def added_tokens_in(directory: Path, control: Sequence[str]) -> dict[str, dict[s
     """The settings of the added tokens of a directory but the control tokens, in the order of their ids."""
     files = _files(directory)
     listed = [token for content, _ in files.values() for key in LISTS for token in _listed(content, key)]
-    special = set(map(_text, listed))
+    special = set(map(text_of, listed))
     # A list names no ids: a token of it that no file has an id for follows behind all others.
     with_ids = [(math.inf, token) for token in listed]
     with_ids += [(int(index), token) for _, added in files.values() for index, token in added.items()]
     found = {}
     for index, token in with_ids:
-        settings = token if isinstance(token, dict) else {"special": _text(token) in special}
-        found[_text(token)] = index, {name: bool(settings[name]) for name in SETTINGS if name in settings}
+        settings = token if isinstance(token, dict) else {"special": text_of(token) in special}
+        found[text_of(token)] = index, {name: bool(settings[name]) for name in SETTINGS if name in settings}
     in_order = sorted(found, key=lambda token: found[token][0])
     return {token: found[token][1] for token in in_order if token not in control}
 
@@ -90,17 +90,17 @@ def _problems_of_tokens(tokenizer, path, config, added):
     for key, token in config.items():
         if not key.endswith("_token") or not isinstance(token, str | dict):  # such as add_bos_token: false
             continue
-        if _text(token) != names.get(key, _text(token)):
-            yield f"{path}: {key} is {_text(token)!r}, but {type(tokenizer).__name__} has {names[key]!r}."
+        if text_of(token) != names.get(key, text_of(token)):
+            yield f"{path}: {key} is {text_of(token)!r}, but {type(tokenizer).__name__} has {names[key]!r}."
         words.append(token)
     for index, token in added.items():
         words.append(token)
-        is_whole = _text(token) in (*names.values(), *(tokenizer.added_tokens or ()))
-        if is_whole and int(index) != tokenizer.token_to_id(_text(token)):
-            own = tokenizer.token_to_id(_text(token))
-            yield f"{path}: {_text(token)} has the id {index}, but {own} in the vocabulary."
+        is_whole = text_of(token) in (*names.values(), *(tokenizer.added_tokens or ()))
+        if is_whole and int(index) != tokenizer.token_to_id(text_of(token)):
+            own = tokenizer.token_to_id(text_of(token))
+            yield f"{path}: {text_of(token)} has the id {index}, but {own} in the vocabulary."
     known = {*names.values(), *(tokenizer.added_tokens or ()), *tokenizer.listed_tokens}
-    words = sorted(set(map(_text, words)) - known)
+    words = sorted(set(map(text_of, words)) - known)
     if words:
         yield (
             f"{path}: {len(words)} added tokens, such as {', '.join(words[:4])}, are matched in the text as a whole. "
@@ -115,7 +115,8 @@ def _listed(config, key):
     return list(tokens.values()) if isinstance(tokens, dict) else tokens
 
 
-def _text(token):
+def text_of(token: str | dict) -> str:
+    """The text of a token as files of tokenizers have it, alone or with its settings."""
     return str(token["content"]) if isinstance(token, dict) else str(token)
 
 

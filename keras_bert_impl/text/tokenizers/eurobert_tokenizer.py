@@ -9,7 +9,7 @@ from tokenizers import Tokenizer as Pipeline
 from keras_bert_impl.json_files import read_json, read_json_if_there
 from keras_bert_impl.text.tokenizers.byte_pair_tokenizer import WHITE_SPACE
 from keras_bert_impl.text.tokenizers.byte_pair_vocabulary import EUROBERT, LLAMA_WORDS, byte_tokens, read_tokenizer_file
-from keras_bert_impl.text.tokenizers.directory_checks import check_directory
+from keras_bert_impl.text.tokenizers.directory_checks import check_directory, text_of
 from keras_bert_impl.text.tokenizers.modernbert_tokenizer import ModernBertTokenizer
 from keras_bert_impl.text.tokenizers.rows import MODERNBERT_ROWS, RowTemplate
 from keras_bert_impl.text.tokenizers.tokenizer_json import VocabularyFiles
@@ -41,6 +41,7 @@ class EuroBertTokenizer(ModernBertTokenizer):
     kind = "llama_byte_pair"
     mask_texts = ("<|mask|>", "[MASK]")
     similar_classes = ("LlamaTokenizer",)
+    has_prefix_option = False
 
     def __init__(
         self,
@@ -52,8 +53,8 @@ class EuroBertTokenizer(ModernBertTokenizer):
         added_tokens: Sequence[str] = (),
     ):
         beginning, padding, end, mask = control
-        self.control, self.template, self.strips_mask = list(control), RowTemplate(*template), bool(strips_mask)
-        self.template = RowTemplate(*map(tuple, self.template[:3]), *self.template[3:])
+        self.control, self.strips_mask = list(control), bool(strips_mask)
+        self.template = RowTemplate(*map(tuple, template[:3]), *template[3:])  # JSON has no tuples
         self.dialect = EUROBERT._replace(control=(beginning, padding, end, padding, mask))
         self.mask_texts = tuple(dict.fromkeys((mask, "[MASK]")))
         super().__init__(vocabulary, merges, added_tokens=added_tokens)
@@ -94,9 +95,9 @@ class EuroBertTokenizer(ModernBertTokenizer):
         return {**found, "mask_token": {**found["mask_token"], "lstrip": self.strips_mask}}
 
     def get_config(self) -> dict:
-        found = {name: value for name, value in super().get_config().items() if name != "add_prefix_space"}
         rows = [list(part) if isinstance(part, tuple) else part for part in self.template]
-        return {**found, "control": self.control, "template": rows, "strips_mask": self.strips_mask}
+        own = {"control": self.control, "template": rows, "strips_mask": self.strips_mask}
+        return {**super().get_config(), **own}
 
     @classmethod
     def is_in(cls, files: VocabularyFiles) -> bool:
@@ -119,7 +120,9 @@ class EuroBertTokenizer(ModernBertTokenizer):
         files = [
             read_json_if_there(path.parent / f"{name}.json") for name in ("special_tokens_map", "tokenizer_config")
         ]
-        named = {key: _text(token) for file in files for key, token in file.items() if key.endswith("_token") and token}
+        named = {
+            key: text_of(token) for file in files for key, token in file.items() if key.endswith("_token") and token
+        }
         for role, names in ROLES.items():
             if not any(name in named for name in names):
                 raise ValueError(f"{path.parent / 'tokenizer_config.json'} has no {names[-1]}: name its {role} token.")
@@ -135,17 +138,6 @@ class EuroBertTokenizer(ModernBertTokenizer):
         tokenizer.listed_tokens = tuple(special)
         check_directory(tokenizer, directory)
         return tokenizer
-
-    def write_vocabulary_files(self, directory: Path) -> dict:
-        """Writes tokenizer.json, and returns the content of tokenizer_config.json, which
-        Hugging Face's AutoTokenizer opens."""
-        config = super().write_vocabulary_files(directory)
-        del config["add_prefix_space"]
-        return config
-
-
-def _text(token):
-    return str(token["content"]) if isinstance(token, dict) else str(token)
 
 
 def _rows_in(step, control, path):

@@ -142,6 +142,7 @@ class MmBertTokenizer(ModernBertTokenizer):
     dialect = MMBERT
     listed_tokens = MMBERT.unread
     similar_classes = ("GemmaTokenizer",)
+    has_prefix_option = False
     settings: ClassVar[dict] = {**ModernBertTokenizer.settings, "bos_token": "<bos>", "eos_token": "<eos>"}
     _blanks = f" {MMBERT.space}"
 
@@ -171,9 +172,6 @@ class MmBertTokenizer(ModernBertTokenizer):
         pipeline.add_tokens([AddedToken(token, normalized=False) for token in self.added_tokens])
         pipeline.post_processor = self.row_processor
         return self._with_mask(pipeline) if masks else pipeline
-
-    def get_config(self) -> dict:
-        return {name: value for name, value in super().get_config().items() if name != "add_prefix_space"}
 
     @property
     def stripped(self) -> str:
@@ -207,13 +205,6 @@ class MmBertTokenizer(ModernBertTokenizer):
         tokenizer = cls(found["vocabulary"], found["merges"], found["added_tokens"])
         check_directory(tokenizer, directory)
         return tokenizer
-
-    def write_vocabulary_files(self, directory: Path) -> dict:
-        """Writes tokenizer.json, and returns the content of tokenizer_config.json, which
-        Hugging Face's AutoTokenizer opens."""
-        config = super().write_vocabulary_files(directory)
-        del config["add_prefix_space"]
-        return config
 
 
 def nfc_with_places(text: str) -> tuple[str, Sequence[int] | None, Sequence[int] | None]:

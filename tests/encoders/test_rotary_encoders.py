@@ -86,7 +86,13 @@ PUBLISHED = {
     "Ultrabert": (
         {
             **{"model_type": "ultrabert", "hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3},
-            **{"intermediate_size": 21, "vocab_size": 53, "attention_windows": [5, None], "rope_theta": [77.0, 99.0]},
+            **{
+                "intermediate_size": 21,
+                "vocab_size": 53,
+                "attention_windows": [5, None],
+                "layer_types": None,
+                "rope_theta": [77.0, 99.0],
+            },
         },
         {"sliding_window": 5, "windows": [5, None], "local_theta": 77, "rotary_theta": 99},
     ),

@@ -89,7 +89,9 @@ def train(options):
             "replicas": distribution.num_replicas(),
             "is_chief": distribution.is_chief(),
             "share_of_state": share_of_state(model.optimizer),
-            "kernel": distribution.to_numpy(next(w for w in model.trainable_weights if w.path.endswith(KERNEL))).tolist(),
+            "kernel": distribution.to_numpy(
+                next(w for w in model.trainable_weights if w.path.endswith(KERNEL))
+            ).tolist(),
         }
 
 

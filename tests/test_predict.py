@@ -142,7 +142,7 @@ def test_each_kind_of_model_gives_its_answer(asked, kind, content, name, answer)
 
 def test_texts_that_are_cut_are_counted_over_all_parts(asked, capsys):
     asked(kbi.TextClassifier, {"num_classes": 2}, "\n".join(["the cat " * 20, "a"] * 8), batch_size=2)
-    assert "8 texts had more than 30 tokens and were cut" in capsys.readouterr().err
+    assert "8 texts had more than 30 tokens and were truncated" in capsys.readouterr().err
 
 
 def test_malformed_rows_stop_or_are_skipped_and_counted(asked, capsys):

@@ -32,6 +32,6 @@ def test_the_warning_of_cut_texts_names_the_line_of_the_call(classifier, name):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         CALLS[name](classifier)
-    (warning,) = [warning for warning in caught if "were cut" in str(warning.message)]
+    (warning,) = [warning for warning in caught if "were truncated" in str(warning.message)]
     assert str(warning.message).startswith("2 of 3 texts have more than 11 tokens")
     assert (warning.filename, warning.lineno) == (__file__, inspect.getsourcelines(CALLS[name])[1])

@@ -224,8 +224,8 @@ def check_model(model):
     encoder = getattr(model, "encoder", model)
     if more := [name for name in encoder.input if name not in features.ENCODER_INPUTS]:
         raise ValueError(
-            f"The encoder takes {', '.join(more)}, which the rows of an export do not have: open the model without "
-            "packed=True, and with global tokens by a rule."
+            f"The encoder takes {', '.join(more)}, which the inputs of an export do not include: open the model "
+            "without packed=True, and with global tokens by a rule."
         )
 
 

@@ -70,8 +70,9 @@ def class_for_another_process(model):
         return kind
     if own.__module__ == "__main__" or "<locals>" in own.__qualname__:
         raise ValueError(
-            f"{own.__name__} computes what its parent {kind.__name__} does not, and the process that writes the export "
-            f"cannot import it from {own.__module__}: define the class at the top level of a module of its own."
+            f"{own.__name__} changes what its parent {kind.__name__} computes, but the process that writes the "
+            f"export cannot import it from {own.__module__}: define the class at the top level of a module of its "
+            "own."
         )
     return own
 

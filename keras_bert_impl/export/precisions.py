@@ -37,8 +37,8 @@ def check_precision(name, form, precision, calibration_texts):
         raise ValueError(f"The format {name} has no {precision}: {reason}")
     if (name, precision) == ("openvino", "int8") and not calibration_texts:
         raise ValueError(
-            "int8 in OpenVINO rounds activations by the ranges that they have for typical texts: pass a few hundred "
-            "of them as calibration_texts, or take int8_weights, which needs none."
+            "int8 in OpenVINO needs typical texts, to measure the ranges of activations: pass a few hundred as "
+            "calibration_texts, or use int8_weights, which needs none."
         )
     if precision.startswith("int8"):
         require(f"{precision} for {name}", form.extra, form.tools)

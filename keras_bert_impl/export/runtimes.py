@@ -40,8 +40,8 @@ def warn_of_overflow(directory, export):
     if export["precision"] == "int8" and export["format"] in ("onnx", "openvino"):
         if export.get("weight_bits", 8) == 8 and saturates():
             warn_user(
-                f"{directory} has weights of eight bits, whose products overflow on this processor: its outputs are "
-                "wrong. Make the export on this kind of machine, or take another precision."
+                f"{directory} has 8-bit weights, whose products overflow on this processor, so its outputs would be "
+                "wrong. Make the export on this kind of machine, or use another precision."
             )
 
 

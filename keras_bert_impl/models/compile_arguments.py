@@ -107,7 +107,7 @@ def loss_of(model, loss):
     if is_other or (has_no_class and takes_class_numbers(made)):
         usual = "give 'binary_crossentropy'" if model.multi_label else "give 'mean_squared_error'"
         kind = type(model).__name__
-        raise ValueError(f"{_name(made)} takes other labels than a {kind} has: {model.own_losses or usual}.")
+        raise ValueError(f"{_name(made)} does not fit the labels of a {kind}: {model.own_losses or usual}.")
     return made
 
 

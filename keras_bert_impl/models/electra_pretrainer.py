@@ -167,8 +167,7 @@ def check_has_generator(encoder):
     """Raises ValueError if the family of an encoder has no generator that replaces tokens."""
     if not hasattr(encoder, "generator"):
         raise ValueError(
-            f"A {encoder.config.family} learns no replaced tokens, for which it would need a generator: ELECTRA and "
-            "DeBERTa do."
+            f"{encoder.config.family} has no generator, which replaced-token detection needs: use ELECTRA or DeBERTa."
         )
 
 

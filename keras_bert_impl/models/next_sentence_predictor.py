@@ -71,8 +71,8 @@ class NextSentencePredictor(TaskModel):
         learns = checkpoint.config.pair_tasks
         if checkpoint.has("next_sentence_head/") and "next_sentence" not in learns:
             raise ValueError(
-                f"{checkpoint.source.path} is a {checkpoint.config.family}, whose head for pairs learnt "
-                f"{' or '.join(learns)}: its answer would not be whether one text follows the other. Read it with a "
+                f"{checkpoint.source.path} is a {checkpoint.config.family}, whose head for pairs was trained on "
+                f"{' or '.join(learns)}, so it cannot say whether one text follows the other. Open it with a "
                 "Pretrainer."
             )
         return super().from_pretrained(checkpoint, report=report, **arguments)

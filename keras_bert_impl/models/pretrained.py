@@ -72,8 +72,8 @@ def order_of_classes(checkpoint, given):
     ]
     if renamed:
         warn_user(
-            f"{checkpoint.source.path}: class_names gives trained classes other names: {', '.join(renamed)}. The head "
-            f"answers as before. To keep its names, leave class_names out. {NEW_HEAD}"
+            f"{checkpoint.source.path}: class_names renames trained classes: {', '.join(renamed)}. The outputs stay "
+            f"the same. To keep the checkpoint's names, leave class_names out. {NEW_HEAD}"
         )
     return list(range(len(names)))
 
@@ -103,8 +103,8 @@ def load_classifier(cls, checkpoint, num_classes, report, **arguments):
     names = checkpoint.class_names if is_for(cls, checkpoint) else None
     if names is None and num_classes is None:
         raise ValueError(
-            f"{checkpoint.source.path} holds no classifier that a {cls.__name__} can use: give the names of "
-            "the classes of a new one, class_names=[...], or their number, num_classes=2."
+            f"{checkpoint.source.path} has no classifier for a {cls.__name__}. To create a new one, pass the names "
+            "of its classes, class_names=[...], or their number, num_classes=2."
         )
     if names is not None and num_classes in (None, len(names)):
         given, place = arguments.pop("class_names", None), pathlib.Path(checkpoint.source.path).parent

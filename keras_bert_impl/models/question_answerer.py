@@ -125,8 +125,8 @@ class QuestionAnswerer(TaskModel):
         questions, outputs = rows.source.questions, predict_rows(self, batches)  # (length, 2) for each window
         if self.null_threshold is None and (without := sum(not question.answers for question in questions)):
             warn_user(
-                f"{without:,} of {len(questions):,} questions have no answer, but every question is answered where "
-                "null_threshold is None: their exact match and F1 are 0. Train on such questions, too, or set "
+                f"{without:,} of {len(questions):,} questions have no answer, but with null_threshold=None the model "
+                "always gives one: their exact match and F1 are 0. Train on such questions as well, or set "
                 "null_threshold."
             )
         found, odds = best_answers(questions, rows.source, outputs, self.null_threshold is not None)

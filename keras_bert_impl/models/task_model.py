@@ -284,7 +284,7 @@ class TaskModel(EpochLossModel):
         if rule is not None and rule.limit is not None and not self.takes_class_numbers(loss):
             if rule.names and len(labels) and (is_texts(labels) or (is_of_keras(loss) and np.ndim(labels) == 1)):
                 raise ValueError(
-                    "The labels are classes, but the loss takes a number for each class of a row: compile with "
+                    "The labels are class numbers, but the loss takes a value for each class: compile with "
                     "'sparse_categorical_crossentropy'."
                 )
             rule = None
@@ -426,7 +426,7 @@ def checked_sequence_length(sequence_length, config):
 def check_has_four_layers(encoder):
     """Raises ValueError if the last four hidden states would be, in part, embeddings."""
     if (depth := len(encoder.hidden_states()) - 1) < 4:
-        raise ValueError(f"The last four layers are asked for, but the encoder has {depth}.")
+        raise ValueError(f"This pooling needs the last four layers, but the encoder has {depth}.")
 
 
 def head_dense(encoder, units, name):

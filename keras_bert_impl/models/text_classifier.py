@@ -71,8 +71,8 @@ class TextClassifier(ClassesModel):
         num_classes = len(class_names)
         if num_classes == 1 and not multi_label:  # transformers refuses such a checkpoint, too
             raise ValueError(
-                "num_classes is 1, and one class has the probability 1: give two, or multi_label=True for texts with "
-                "the class or without."
+                "With num_classes=1 the probability would always be 1: use 2, or multi_label=True for texts that "
+                "may or may not have the class."
             )
         encoder = encoder.for_task("text")
         logits, dropout_rate = text_scores(encoder, num_classes, dropout_rate)

@@ -133,8 +133,8 @@ class TextEmbedder(TaskModel):
         one_of("similarity_function", similarity_function, SIMILARITIES)
         if encoder.cls_is_last and {"cls", "last_four"} & set(modes_of(pooling)):
             raise ValueError(
-                f"pooling {pooling!r} takes the first token, which in a row of an {encoder.config.family} is text: "
-                "give 'lasttoken' for the vector of its <cls>."
+                f"pooling {pooling!r} takes the first token, which is part of the text in {encoder.config.family}: "
+                "use 'lasttoken', the vector of <cls>."
             )
         if pooling == "last_four":
             check_has_four_layers(encoder)

@@ -34,7 +34,7 @@ class Windows(typing.NamedTuple):
     tokens of the row before the piece; `question`: number of the question; `offsets`: (tokens, 2) characters of the
     context; `is_best`: bool (tokens,), whether no other window shows the token with more context around it; `start`,
     `end`: positions of the answer in the row, that of [CLS] for none; `cls_place`: that of [CLS], 0 for BERT. `num_cut`
-    questions had more than `question_length` tokens and were cut. `questions`: those that the rows were made of.
+    questions had more than `question_length` tokens and were truncated. `questions`: those that the rows were made of.
     """
 
     first: list

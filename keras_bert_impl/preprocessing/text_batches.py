@@ -19,7 +19,7 @@ class TextBatches(keras.utils.PyDataset):
         source: a `texts.BatchSource`.
         convert: function from one of its batches, a random generator that depends only on the seed, the epoch and the
             batch's index, and the length of its rows (None for that of this batch), to what Keras trains on, and (the
-            number of texts that were cut, the number of texts). At the end of the first epoch a warning reports both.
+            number of truncated texts, the number of texts). At the end of the first epoch a warning reports both.
         sequence_length: the number of tokens that texts are cut to, for the warning.
         steps: the number of batches in an epoch, if Keras was given one. A dataset that has as many is not read to its
             end, since it may be endless; the next epoch continues where this one stopped, and a dataset that ends

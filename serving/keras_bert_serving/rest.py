@@ -35,7 +35,7 @@ MALFORMED = (
     "Malformed request: {}: models answer at /v1/models/NAME, and at /v1/models/NAME:predict a POST with a body such "
     'as {{"instances": ["a text"]}}.'
 )
-LATE = "There was no time to see which texts are empty or were cut (option --request_seconds)."
+LATE = "There was no time to see which texts are empty or were truncated (option --request_seconds)."
 TIMES_READ = 8  # the limit of a body
 
 

@@ -36,7 +36,7 @@ class TextChecks:
             self._tokenizer.no_padding()
 
     def warnings(self, signature, inputs):
-        """Sentences about texts that are empty or were cut.
+        """Sentences about texts that are empty or were truncated.
 
         Args:
             signature: the Signature that was asked.

@@ -80,7 +80,7 @@ print(json.dumps(outputs["logits"].numpy().tolist()))
 
 
 @of_families("XLMRoberta")
-@pytest.mark.filterwarnings("ignore:.* were cut to that length")
+@pytest.mark.filterwarnings("ignore:.* were truncated to that length")
 def test_texts_and_pairs_are_cut_and_classified_as_by_the_model(family, ask):
     model = model_of(family, kbi.TextClassifier, num_classes=3)
     found = ask(model, text=TEXTS)["logits"]
@@ -91,7 +91,7 @@ def test_texts_and_pairs_are_cut_and_classified_as_by_the_model(family, ask):
 
 @pytest.mark.full
 @pytest.mark.parametrize("family", ["XLMRoberta", "ModernBert"], indirect=True)
-@pytest.mark.filterwarnings("ignore:.* were cut to that length")
+@pytest.mark.filterwarnings("ignore:.* were truncated to that length")
 def test_a_moved_directory_answers_in_a_process_that_knows_only_tensorflow(family, tmp_path):
     model = model_of(family, kbi.TextClassifier, num_classes=3)
     export_saved_model(model, tmp_path / "served")
@@ -133,7 +133,7 @@ def contexts_with_odd_spaces(count):
 
 
 @of_families()
-@pytest.mark.filterwarnings("ignore:.* were cut to that length")
+@pytest.mark.filterwarnings("ignore:.* were truncated to that length")
 def test_answers_are_those_of_the_model_with_their_bytes(family, ask):
     model = model_of(family, kbi.QuestionAnswerer)
     contexts = [SENTENCES[2], "Naïve ''Café''  日本 in 2018, and " * 4, SENTENCES[3] * 3, "   \t\n ", ""]
@@ -149,7 +149,7 @@ def test_answers_are_those_of_the_model_with_their_bytes(family, ask):
 
 
 @of_families()
-@pytest.mark.filterwarnings("ignore:.* were cut to that length")
+@pytest.mark.filterwarnings("ignore:.* were truncated to that length")
 def test_endings_are_chosen_and_vectors_made_as_by_the_model(family, ask):
     chooser = model_of(family, kbi.MultipleChoice, sequence_length=48)
     endings = [PAIRS[:2], PAIRS[2:4]]

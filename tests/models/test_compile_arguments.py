@@ -113,7 +113,7 @@ REFUSED = [
     # Keras takes it for the binary accuracy: 0.42 where the stars of reviews are 1, 3 and 5.
     ("regressor", {"loss": "mse", "metrics": ["mae", "accuracy"]}, "counts classes"),
     ("regressor", {"loss": "mse", "weighted_metrics": "acc"}, "counts classes"),
-    ("embedder", {"loss": LOSSES.CosineSimilarity()}, "takes other labels"),
+    ("embedder", {"loss": LOSSES.CosineSimilarity()}, "does not fit the labels"),
     ("answerer", {"loss": SPARSE}, "leave loss out"),
     ("regressor", {"loss": SPARSE}, "give 'mean_squared_error'"),
     ("several", {"loss": SPARSE}, "give 'binary_crossentropy'"),
@@ -217,6 +217,6 @@ def test_the_binary_accuracy_of_several_classes_is_of_the_signs_of_their_logits(
 def test_numbers_of_classes_beside_a_loss_of_a_number_for_each_class_are_refused(model, loss):
     model.compile("adam", loss)
     for labels in (NUMBERS, NUMBERS.tolist(), ["0", "1", "0", "1"]):
-        with pytest.raises(ValueError, match="takes a number for each class of a row: compile with 'sparse_cat"):
+        with pytest.raises(ValueError, match="takes a value for each class: compile with 'sparse_cat"):
             model.fit(TEXTS, labels, verbose=0)
     model.fit(TEXTS, ONE_HOT, verbose=0)

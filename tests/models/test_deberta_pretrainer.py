@@ -161,5 +161,5 @@ def test_sequences_of_a_packed_row_are_judged_by_their_own_first_token(config, s
 
 def test_other_families_have_no_generator(small_tokenizer):
     encoder = kbi.BertEncoder(kbi.BertConfig(small_tokenizer.vocabulary_size, hidden_size=4, num_layers=1, num_heads=1))
-    with pytest.raises(ValueError, match=r"A BERT learns no replaced tokens, .* ELECTRA and DeBERTa do"):
+    with pytest.raises(ValueError, match=r"BERT has no generator, .* use ELECTRA or DeBERTa"):
         kbi.ElectraPretrainer(encoder, small_tokenizer)

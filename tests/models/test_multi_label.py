@@ -132,7 +132,7 @@ def test_a_new_head_is_not_that_of_the_checkpoint(model, tmp_path):
 
 
 def test_a_classifier_of_one_class_is_refused_unless_texts_may_lack_it(config, tmp_path):
-    with pytest.raises(ValueError, match=r"num_classes is 1, .* give two, or multi_label=True"):
+    with pytest.raises(ValueError, match=r"num_classes=1 .* use 2, or multi_label=True"):
         kbi.TextClassifier(kbi.BertEncoder(config), 1)
     kbi.TextClassifier(kbi.BertEncoder(config), 1, multi_label=True, class_names=["mad"]).save_pretrained(tmp_path)
     found = kbi.TextClassifier.from_pretrained(tmp_path)

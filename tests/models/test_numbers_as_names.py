@@ -116,7 +116,7 @@ def test_names_of_a_checkpoint_in_another_order_move_its_classes(small_tokenizer
     np.testing.assert_allclose(
         moved.predict(TEXTS, verbose=0), model.predict(TEXTS, verbose=0)[:, [1, 2, 0]], atol=1e-6
     )
-    message = "trained classes other names: 'NEG' is now 'bad', 'POS' is now 'good', 'NEUTRAL' is now 'neither'"
+    message = "class_names renames trained classes: 'NEG' is now 'bad', 'POS' is now 'good', 'NEUTRAL' is now 'neither'"
     with pytest.warns(UserWarning, match=message):
         renamed = kbi.TextClassifier.from_pretrained(tmp_path, class_names=["bad", "good", "neither"])
     np.testing.assert_allclose(renamed.predict(TEXTS, verbose=0), model.predict(TEXTS, verbose=0), atol=1e-6)
@@ -136,5 +136,5 @@ def test_numbered_classes_and_those_of_an_untrained_head_are_named_without_a_wor
     for names in (["bad", "good"], ["POS", "NEG"], ["POS", "other"]):
         with pytest.warns(UserWarning, match="values are random") as told:
             again = kbi.TextClassifier.from_pretrained(tmp_path / "untrained", class_names=names)
-        assert not any("other names" in str(warning.message) for warning in told)
+        assert not any("renames" in str(warning.message) for warning in told)
         assert again.class_names == names and untrained_heads(again, again.weights) == ["classifier"]

@@ -119,7 +119,7 @@ def test_a_question_weighs_what_it_is_given_in_each_of_its_windows(model):
 
 
 def test_questions_that_are_cut_are_counted(model):
-    with pytest.warns(UserWarning, match="1 of 2 questions have more than 6 tokens and were cut"):
+    with pytest.warns(UserWarning, match="1 of 2 questions have more than 6 tokens and were truncated"):
         model.fit((["the cat " * 9, "is it"], [CONTEXT] * 2), [None] * 2, verbose=0)
 
 
@@ -198,7 +198,7 @@ def test_the_loss_of_answers_is_that_of_their_rows(model):
 
 
 def test_questions_without_an_answer_are_told_where_each_is_answered(model):
-    with pytest.warns(UserWarning, match="2 of 3 questions have no answer, but every question is answered where"):
+    with pytest.warns(UserWarning, match="2 of 3 questions have no answer, but with null_threshold=None"):
         model.evaluate(([*QUESTIONS, "is it"], [CONTEXT] * 3), [*ANSWERS, ""], verbose=0)
     assert model.null_threshold is None
 

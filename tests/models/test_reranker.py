@@ -185,7 +185,7 @@ def models(small_tokenizer):
     yield kbi.ModernBertEncoder(config), modern
 
 
-@pytest.mark.filterwarnings("ignore:.* were cut to that length")
+@pytest.mark.filterwarnings("ignore:.* were truncated to that length")
 @pytest.mark.parametrize("score_activation", full_but(["sigmoid", "linear"], "sigmoid"))
 def test_scores_are_those_of_sentence_transformers_in_both_directions(score_activation, small_tokenizer, tmp_path):
     cross_encoder = pytest.importorskip("sentence_transformers").CrossEncoder

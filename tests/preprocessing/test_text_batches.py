@@ -89,9 +89,9 @@ def test_texts_that_were_cut_are_said_once_for_all_batches_and_epochs(model):
         warnings.simplefilter("always")
         model.fit(generated(5), epochs=2, verbose=0)
     messages = [str(warning.message) for warning in caught]
-    assert [message for message in messages if "cut" in message] == [
-        "5 of 10 texts have more than 11 tokens and were cut to that length: a model with a larger sequence_length "
-        "reads more of them."
+    assert [message for message in messages if "truncated" in message] == [
+        "5 of 10 texts have more than 11 tokens and were truncated to that length: a model with a larger "
+        "sequence_length reads more of them."
     ]
 
 

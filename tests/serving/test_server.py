@@ -156,7 +156,7 @@ def test_the_command_serves_until_sigterm_and_ends_with_0(toy):
     finally:
         process.kill()
     logged = json.loads(printed.splitlines()[0])
-    assert process.returncode == 0 and errors == "" and "all requests that were taken" in printed
+    assert process.returncode == 0 and errors == "" and "all accepted requests" in printed
     assert logged["rows"] == 1 and logged["status"] == 200 and "secret" not in printed
 
 

@@ -1,4 +1,4 @@
-"""What a reply says of texts that were cut, are empty, or have no mask; the sentences are those of the models."""
+"""What a reply says of texts that were truncated, are empty, or have no mask; the sentences are those of the models."""
 
 import asyncio
 import types
@@ -49,7 +49,7 @@ def told(checks, tmp_path):
 def test_a_text_or_pair_is_cut_from_the_first_token_on_that_has_no_room(told):
     assert told({"text": [FITTING, "a cat"]}, model="TextClassifier") == []
     (sentence,) = told({"text": [LONG, FITTING, LONG]}, model="TextClassifier")
-    assert sentence.startswith("2 of 3 texts have more than 11 tokens and were cut to that length")
+    assert sentence.startswith("2 of 3 texts have more than 11 tokens and were truncated to that length")
     assert told({"text": ["." * ROOM]}) == [] and len(told({"text": ["." * (ROOM + 1)]})) == 1  # a byte for each token
     (sentence,) = told({"text": ["the " * 4] * 2, "text_pair": ["cat " * 4, "cat " * 5]}, model="TextClassifier")
     assert sentence.startswith("1 of 2 texts have more")
@@ -61,8 +61,8 @@ def test_a_text_or_pair_is_cut_from_the_first_token_on_that_has_no_room(told):
 @pytest.mark.parametrize("export", [{"model": "TextClassifier", "long_texts": "windows"}, {"model": "TokenClassifier"}])
 def test_texts_that_are_read_in_windows_are_not_cut(told, export):
     assert told({"text": [LONG]}, **export) == []
-    assert "were cut" in told({"text": [LONG]}, "attention", **export)[0]
-    assert "were cut" in told({"text": [LONG], "text_pair": ["a"]}, "pairs", **export)[0]
+    assert "were truncated" in told({"text": [LONG]}, "attention", **export)[0]
+    assert "were truncated" in told({"text": [LONG], "text_pair": ["a"]}, "pairs", **export)[0]
 
 
 @once
@@ -77,7 +77,7 @@ def test_a_question_that_is_cut_is_told_and_a_context_never_is(told):
     asked = {"question": ["the cat sat", "the"], "context": ["the cat", " "]}  # a quarter of 11 tokens: 2
     assert told(asked, model="QuestionAnswerer") == [
         EMPTY,
-        "1 of 2 questions have more than 2 tokens and were cut to that length.",
+        "1 of 2 questions have more than 2 tokens and were truncated to that length.",
     ]
 
 
@@ -147,5 +147,5 @@ def test_a_reply_and_the_page_tell_of_cut_texts_as_predict_does(tmp_path):
             assert served.json("/page/ask", asked)["cut_to"] == read
     with pytest.warns(kbi.tokenizers.rows.TextsCutWarning) as told:
         model.predict([LONG, FITTING], verbose=0)
-    (sentence,) = [str(one.message) for one in told if "were cut" in str(one.message)]
+    (sentence,) = [str(one.message) for one in told if "were truncated" in str(one.message)]
     assert answer["warnings"] == [sentence] and len(answer["predictions"]) == 2

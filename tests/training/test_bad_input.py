@@ -68,7 +68,7 @@ def test_a_dev_file_without_answers(command, tmp_path, checkpoint):
     dev.write_text(json.dumps(content))
     arguments = ("--task", "squad1.1", "--data", tmp_path, "--model", checkpoint, "--output", tmp_path / "run")
     message = command(finetuning.FinetuneConfig, finetuning.run, *arguments)
-    assert message.startswith("error: The dev split of squad1.1 in ") and "has no labels, by which the best" in message
+    assert message.startswith("error: The dev split of squad1.1 in ") and "has no labels, which are needed" in message
 
 
 def test_a_label_that_training_did_not_have(command, tmp_path, checkpoint):

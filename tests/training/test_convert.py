@@ -23,7 +23,7 @@ def test_a_real_checkpoint_comes_through_every_format(to, tmp_path, capsys):
     # Google's and KerasHub's code do not compute exact GELU: to give it up, the user has to name it.
     exact = convert.ConvertConfig(str(MINILM), str(tmp_path / "new"), to)
     if to != "huggingface":
-        with pytest.raises(ValueError, match=r"accept that with --approximate_gelu"):
+        with pytest.raises(ValueError, match=r"add --approximate_gelu"):
             convert.run(exact)
         assert not (tmp_path / "new").exists()
     config = convert.ConvertConfig(str(MINILM), str(tmp_path / "new"), to, approximate_gelu=to != "huggingface")

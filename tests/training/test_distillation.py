@@ -126,5 +126,8 @@ def test_options_that_do_not_fit_are_refused_before_anything_is_written(prepared
 def test_data_of_another_vocabulary_is_refused(prepared, teacher, tmp_path):
     kbi.MaskedLM.from_pretrained(teacher).save_pretrained(tmp_path)
     kbi.WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]).save_pretrained(tmp_path)
-    with pytest.warns(UserWarning), pytest.raises(ValueError, match=r"has another vocabulary than the data .* --vocab"):
+    with (
+        pytest.warns(UserWarning),
+        pytest.raises(ValueError, match=r"with a different vocabulary from the data .* --vocab"),
+    ):
         distillation.run(config_of(prepared, tmp_path, tmp_path / "run"))

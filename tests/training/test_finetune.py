@@ -235,7 +235,7 @@ def test_balanced_classes_are_counted_by_texts_and_not_by_windows(checkpoint, tm
 @pytest.mark.parametrize(("task", "write"), [("mrpc", write_mrpc), ("sts-b", write_stsb)])
 def test_weights_of_what_is_no_class_are_refused(task, write, checkpoint, tmp_path):
     write(tmp_path / "data")
-    with pytest.raises(ValueError, match=r"'similar', which is not one of the classes|for tasks with classes"):
+    with pytest.raises(ValueError, match=r"'similar', which is not one of the classes|only to tasks with classes"):
         finetuning.run(config_of(checkpoint, tmp_path, task, class_weights={"similar": 2.0}))
     assert not (tmp_path / "run").exists()
 
@@ -248,7 +248,7 @@ def test_what_is_cut_and_what_is_in_two_splits_is_counted(checkpoint, tmp_path, 
     model = kbi.TextClassifier.from_pretrained(checkpoint, num_classes=2, sequence_length=12)
     finetuning_trial.featurize(config, task, examples, ["0"], model)
     printed = capsys.readouterr().out
-    assert "train: 1 of 4 rows had more than 12" in printed and "dev: 2 of 3 rows are rows of train" in printed
+    assert "train: 1 of 4 examples had more than 12" in printed and "dev: 2 of 3 examples are also in train" in printed
 
 
 def test_frozen_layers_do_not_change(checkpoint, tmp_path):
@@ -279,7 +279,7 @@ def test_a_set_of_the_hub_needs_no_validation_split_and_may_have_rows_without_la
     assert (figures["training_rows"], figures["sentences"], figures["words"]) == (9, 1, 3)
     assert figures["accuracy"] in (0, pytest.approx(1 / 3), pytest.approx(2 / 3), 1) and "f1" not in figures
     printed = capsys.readouterr().out
-    assert "train: 1 of 11 rows have no label" in printed and "1 of the 10 training rows become dev" in printed
+    assert "train: 1 of 11 examples have no label" in printed and "1 of the 10 training examples become dev" in printed
 
 
 PLAIN_TASK = """
@@ -412,7 +412,7 @@ def test_an_interrupted_run_is_not_resumed_with_other_files(checkpoint, tmp_path
     for name in ("train.tsv", "dev.tsv", "test.tsv"):
         first = (tmp_path / "data" / name).read_text()
         (tmp_path / "data" / name).write_text(first.replace("a", "o", 1))
-        with pytest.raises(ValueError, match=f"began with another {name}"):
+        with pytest.raises(ValueError, match=f"started with a different {name}"):
             finetuning.run(config)
         (tmp_path / "data" / name).write_text(first)
     finetuning.run(config)

@@ -41,7 +41,7 @@ def test_a_checkpoint_determines_the_size(tmp_path, options, differs):
 
 @pytest.mark.parametrize("options", [{"sequence_length": 4}, {"sequence_length": 32, "long_sequence_length": 16}])
 def test_rows_hold_a_pair_and_long_rows_are_longer(options, tmp_path):
-    with pytest.raises(ValueError, match="the second is the longer, and a pair has at least 5 tokens"):
+    with pytest.raises(ValueError, match="the second must be larger, and a pair needs at least 5 tokens"):
         data_preparation.run(data_preparation.PrepareConfig(str(tmp_path / "data"), "text", **options))
 
 

@@ -80,7 +80,7 @@ def test_text_that_is_in_no_row_is_told(tmp_path, capsys, pairs, loses):
     write_vocabulary(tmp_path / "vocab.txt", [*SPECIAL_TOKENS, *sorted(set(words.split()))])
     options = {"input": str(tmp_path / "a.jsonl"), "vocab": str(tmp_path / "vocab.txt"), "sequence_length": 24}
     share = prepare(tmp_path / "data", pairs=pairs, **options)["share_of_text_in_no_row"]["24"]
-    told = f"  warning: {share:.1%} of the text is in no row of 24 tokens" in capsys.readouterr().out
+    told = f"  warning: {share:.1%} of the text is in no example of 24 tokens" in capsys.readouterr().out
     assert (share > 0.1) is told is loses
 
 
@@ -321,6 +321,6 @@ def test_few_long_documents_are_cut_so_that_parts_are_held_out(tmp_path, capsys)
     for number in range(5):
         (folder / f"{number}.txt").write_text(novel(number))
     summary = prepare(tmp_path / "data", input=str(folder), vocabulary_size=300, sequence_length=32)
-    assert "  5 documents are too few to hold some out whole: those of more than 16,000" in capsys.readouterr().out
+    assert "  5 documents are too few to hold out whole ones: documents of more than 16,000" in capsys.readouterr().out
     assert all(summary["corpus"][split]["documents"] >= 2 for split in ("train", "validation", "test"))
     assert prepare(tmp_path / "data", input=str(folder), vocabulary_size=300, sequence_length=32) == summary

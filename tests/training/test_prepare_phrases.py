@@ -112,7 +112,7 @@ def test_the_phrases_of_a_directory_stay_the_same(tmp_path, chinese, monkeypatch
         patch.setattr(data_preparation, "write_shard", interrupted)
         prepare(tmp_path / "data", **options)
     (tmp_path / "words.txt").write_text("北京\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="does not hold the phrases"):
+    with pytest.raises(ValueError, match="differs from the phrases"):
         prepare(tmp_path / "data", **options)
     (tmp_path / "words.txt").write_text("\n".join(WORDS), encoding="utf-8")
     prepare(tmp_path / "data", **options)

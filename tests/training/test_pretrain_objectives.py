@@ -66,7 +66,7 @@ def test_replaced_tokens_are_learnt_from_packed_rows_and_both_checkpoints_gone_o
     assert MaskedLM.from_pretrained(long / "generator").tokenizer is not None
 
 
-@pytest.mark.filterwarnings("error:.*leaves out")
+@pytest.mark.filterwarnings("error:.*does not use")
 @pytest.mark.parametrize("size", full_but(["deberta_base", "deberta_v2_xlarge"], "deberta_v2_xlarge"))
 def test_a_deberta_learns_masked_words_from_absolute_positions_too(size, prepared_data, tmp_path):
     data = prepared_data(long_sequence_length=64, packed=True)
@@ -78,7 +78,7 @@ def test_a_deberta_learns_masked_words_from_absolute_positions_too(size, prepare
     train(data, tmp_path / "long", sequence_length=64, init=str(short), learning_rate=0.0, **options)
     assert "deberta.embeddings.position_embeddings.weight" in load_file(short / "model.safetensors")
     assert_equal_files(short, tmp_path / "long" / "encoder")
-    with pytest.raises(UserWarning, match="which --objective masked_lm leaves out: its head gets other states"):
+    with pytest.raises(UserWarning, match="which --objective masked_lm does not use, so its head would get states"):
         train(data, tmp_path / "plain", sequence_length=64, init=str(short))
 
 
@@ -136,7 +136,7 @@ def test_longer_rows_go_on_from_the_shorter_ones(prepared_data, tmp_path, capsys
 
 
 def test_a_length_that_was_not_prepared_is_refused(prepared_data, tmp_path):
-    with pytest.raises(ValueError, match="holds rows of 32 tokens, not 64"):
+    with pytest.raises(ValueError, match="holds examples of 32 tokens, not 64"):
         train(prepared_data(), tmp_path / "run", sequence_length=64)
 
 
@@ -145,13 +145,13 @@ def test_a_checkpoint_of_another_vocabulary_is_refused(prepared_data, tmp_path):
         train(prepared_data(), tmp_path / "run", init=str(write_checkpoint(tmp_path / "checkpoint")))
 
 
-@pytest.mark.filterwarnings("error:.*embedder of sentences")
+@pytest.mark.filterwarnings("error:.*embeds sentences")
 def test_an_embedder_to_go_on_from_is_said_to_lose_its_pooling(prepared_data, tmp_path):
     data = prepared_data()
     tokenizer = WordPieceTokenizer.from_pretrained(data)
     config = BertConfig(tokenizer.vocabulary_size, hidden_size=16, num_layers=1, num_heads=2, intermediate_size=16)
     TextEmbedder(BertEncoder(config), tokenizer, pooling="mean").save_pretrained(tmp_path / "embedder")
-    with pytest.raises(UserWarning, match=r"is an embedder of sentences \(pooling mean"):
+    with pytest.raises(UserWarning, match=r"embeds sentences \(pooling mean"):
         train(data, tmp_path / "run", init=str(tmp_path / "embedder"))
 
 

@@ -201,7 +201,7 @@ def test_a_run_does_not_go_on_with_data_that_was_prepared_again(prepared_data, t
         patch.setattr(pretraining, "fit", interrupt)
         train(tmp_path / "moved", tmp_path / "run")
     shutil.copytree(second, data)
-    with pytest.raises(ValueError, match=r"began on other data than .* holds now: it was prepared again"):
+    with pytest.raises(ValueError, match=r"started on other data: .* was prepared again"):
         train(data, tmp_path / "run")
     shutil.rmtree(data)
     shutil.copytree(first, data)

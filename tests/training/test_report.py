@@ -41,7 +41,7 @@ def test_a_fine_tuning_run_has_a_report_and_a_card_and_no_script(tmp_path):
     assert f"keras-bert ask {run / 'model'}" in page and page.count("data:image/png;base64,") == 2
     assert f"keras-bert finetune --data {tmp_path / 'data'}" in page
     card = (run / "model" / "README.md").read_text(encoding="utf-8")
-    assert "<script" not in card and "| training rows | 10 |" in card and "accuracy, test" in card
+    assert "<script" not in card and "| training examples | 10 |" in card and "accuracy, test" in card
 
 
 def predicted(text, label, answer, share):

@@ -92,8 +92,8 @@ def run(config):
     short, long = config.sequence_length, config.long_sequence_length
     if (long is not None and long <= short) or (config.pairs in PAIRS and short < SHORTEST_PAIR):
         raise ValueError(
-            f"--sequence_length {short} and --long_sequence_length {long}: the second is the longer, and a pair has "
-            f"at least {SHORTEST_PAIR} tokens, [CLS], [SEP] twice, and one of each text."
+            f"--sequence_length {short} and --long_sequence_length {long}: the second must be larger, and a pair "
+            f"needs at least {SHORTEST_PAIR} tokens: [CLS], two [SEP], and one from each text."
         )
     if config.predictions_per_sequence is not None:
         check_predictions(config.predictions_per_sequence, config.sequence_length, MASKING_RATE)
@@ -192,7 +192,7 @@ def check_same_phrases(config, phrases, directory):
     """Raises ValueError if an earlier run in this directory was given other phrases."""
     if phrases and (directory / FILE).is_file() and read_phrases(directory / FILE) != phrases:
         raise ValueError(
-            f"{config.phrases} does not hold the phrases that {directory} was made with: name another output, or "
+            f"{config.phrases} differs from the phrases that {directory} was made with: name another output, or "
             "restore the earlier file."
         )
 
@@ -268,9 +268,8 @@ def with_enough_documents(config, pieces):
         cut = [piece._replace(documents=piece.documents.cut(longest)) for piece in pieces]
         if not too_small(first_documents(config, cut), config.pairs):
             say(
-                f"  {sum(counts.values())} documents are too few to hold some out whole: those of more than "
-                f"{longest:,} characters are cut into several, so that held-out text is from documents that are also "
-                "trained on"
+                f"  {sum(counts.values())} documents are too few to hold out whole ones: documents of more than "
+                f"{longest:,} characters are split, so held-out text comes from documents that are also trained on"
             )
             return cut
     check_documents(counts, config.pairs)
@@ -313,9 +312,9 @@ def check_documents(counts, pairs):
     if small := too_small(counts, pairs):
         raise ValueError(
             f"The corpus has {sum(counts.values())} documents, which leaves {', '.join(small)} with fewer than the "
-            f"{LEAST_DOCUMENTS.get(pairs, 1)} that pairs={pairs} needs: give more text, or other limits of documents. "
-            "A file of running text is one document; with --text_format paragraphs blank lines separate documents, as "
-            "in files with one sentence a line, and with --text_format documents each line is one."
+            f"{LEAST_DOCUMENTS.get(pairs, 1)} that pairs={pairs} needs: give more text, or divide it into more "
+            "documents. A file of running text is one document. With --text_format paragraphs, blank lines separate "
+            "documents, as in files with one sentence a line; with --text_format documents, each line is one."
         )
 
 
@@ -336,7 +335,7 @@ def learn_tokenizer(config, pieces, languages):
     tokenizer = LEARNERS[config.tokenizer](sample, config.vocabulary_size, config.lowercase)
     found, asked = tokenizer.vocabulary_size, config.vocabulary_size
     say(
-        f"  learned a vocabulary of {found:,} words{f' of the {asked:,} asked for' if found < asked else ''} from "
+        f"  learned a vocabulary of {found:,} words{f' ({asked:,} were requested)' if found < asked else ''} from "
         f"{sample.bytes / 1e6:.1f} MB of the training split"
     )
     return tokenizer
@@ -420,7 +419,7 @@ def verify(directory):
         say(f"  {directory / file['path']} is missing or has changed (expected SHA-256 {file['sha256'][:12]}...)")
     if damaged:
         sys.exit(
-            f"error: {len(damaged)} of {len(files)} files are damaged: remove them, and give the command that wrote "
+            f"error: {len(damaged)} of {len(files)} files are damaged: remove them, and run the command that wrote "
             "them again."
         )
     say(f"  {len(files)} files are as they were written.")

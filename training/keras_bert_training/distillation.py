@@ -59,19 +59,19 @@ def open_data(config, checkpoint):
     data = PretrainingData(config.data, config.part(RowOptions), config.part(ObjectiveOptions), config.seed)
     if checkpoint.tokenizer is None or checkpoint.tokenizer.vocabulary != data.tokenizer.vocabulary:
         raise ValueError(
-            f"{config.teacher} has another vocabulary than the data in {data.directory}: prepare the data with --vocab "
-            f"{config.teacher}/vocab.txt."
+            f"{config.teacher} was trained with a different vocabulary from the data in {data.directory}: prepare "
+            f"the data with --vocab {config.teacher}/vocab.txt."
         )
     if data.sequence_length > checkpoint.config.max_length:
         raise ValueError(
-            f"The rows have {data.sequence_length} tokens, but the teacher takes {checkpoint.config.max_length}: "
-            "prepare shorter rows."
+            f"The examples have {data.sequence_length} tokens, but the teacher takes at most "
+            f"{checkpoint.config.max_length}: prepare shorter ones."
         )
     changed = [name for name in SIZES if getattr(config, name) not in (None, getattr(checkpoint.config, name))]
     if changed and not config.from_scratch:
         raise ValueError(
-            f"A student with another {', '.join(changed)} than its teacher cannot begin with the teacher's weights: "
-            "leave the option out, or give --from_scratch."
+            f"A student whose {', '.join(changed)} differs from its teacher's cannot start from the teacher's "
+            "weights: remove the option, or add --from_scratch."
         )
     return data
 
@@ -101,7 +101,7 @@ def build_distiller(config, data, jit_compile, schedule, checkpoint):
     teacher = build_filled(teacher, checkpoint)
     if not config.from_scratch:
         layers = copy_layers(student, teacher)
-        say(f"  the student begins with blocks {' '.join(map(str, layers))} of its teacher")
+        say(f"  the student starts from blocks {' '.join(map(str, layers))} of its teacher")
     model = Distiller(student, teacher, **{name: getattr(config, name) for name in OF_DISTILLER})
     options = {"jit_compile": jit_compile, "steps_per_execution": config.steps_per_execution}
     return pretraining_model.compiled(model, config.part(OptimizerOptions), schedule, **options)

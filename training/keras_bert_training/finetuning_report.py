@@ -71,7 +71,7 @@ def write_finetuning(directory, config, task, figures):
         datasets=[dataset] if dataset else [],
         task=task.name,
         data=[
-            ("training rows", figures["training_rows"]),
+            ("training examples", figures["training_rows"]),
             *((f"examples, {split}", one["examples"]) for split, one in figures["splits"].items() if "examples" in one),
         ],
         notes=notes,

@@ -58,8 +58,9 @@ def read_splits(task, config, data):
         examples[split] = task.read(data, split, bad_rows)
         if split in task.dev and examples[split].labels is None:
             raise ValueError(
-                f"The {split} split of {task.name} in {data} has no labels, by which the best epoch is chosen: give a "
-                f"file with labels, such as a part of the training data, or another split in task_options.dev."
+                f"The {split} split of {task.name} in {data} has no labels, which are needed to choose the best "
+                "epoch: give a file with labels, such as a part of the training data, or another split in "
+                "task_options.dev."
             )
         for message in bad_rows.messages[:5]:
             say(f"  left out: {message}")
@@ -101,6 +102,6 @@ def check_files(directory, sums, data):
         for name, sha256 in begun.items():
             if sums.get(name) != sha256:
                 raise ValueError(
-                    f"{directory} holds a run that began with another {name} than {data} holds now. Name another "
-                    "output, or bring the first file back."
+                    f"{directory} holds a run that started with a different {name} from the one in {data} now. Name "
+                    "another output, or restore the first file."
                 )

@@ -49,7 +49,7 @@ def train(config, task, examples, directory, files):
     total_steps = config.epochs * batches["train"].num_batches
     compile_for(model, config, task, total_steps)
     start = "random weights" if config.from_scratch else config.model
-    say(f"  {len(rows['train']):,} training rows, {batches['train'].padding_share():.0%} padding, from {start}")
+    say(f"  {len(rows['train']):,} training examples, {batches['train'].padding_share():.0%} padding, from {start}")
     scorer = DevScores(task, examples, rows, batches, class_names)
     best = BestWeights(scorer.name)
     fit(config, model, batches["train"], [scorer, best], directory)
@@ -121,18 +121,18 @@ def featurize(config, task, examples, class_names, model):
     for split, part in rows.items():
         if part.num_cut:
             say_once(
-                f"  {split}: {part.num_cut:,} of {len(part.first):,} rows had more than {model.sequence_length} tokens "
-                "and were cut",
+                f"  {split}: {part.num_cut:,} of {len(part.first):,} examples had more than {model.sequence_length} "
+                "tokens and were truncated",
                 config.data,
             )
     known = set(hashes_of_rows(rows["train"]))
     for split, part in rows.items():
         count = 0 if split == "train" else sum(found in known for found in hashes_of_rows(part))
         if count:
-            say_once(f"  {split}: {count:,} of {len(part.first):,} rows are rows of train, too", config.data)
+            say_once(f"  {split}: {count:,} of {len(part.first):,} examples are also in train", config.data)
     if config.class_weights is not None:
         if not class_names:
-            raise ValueError("--class_weights is for tasks with classes: leave it out.")
+            raise ValueError("--class_weights applies only to tasks with classes: remove it.")
         train = rows["train"]
         if config.class_weights == "balanced":
             labels = train.of_texts(train.labels)

@@ -27,8 +27,8 @@ def report_reading(config, records):
     if copies:
         named = "; ".join(" = ".join(same[:NAMED]) for same in copies[:NAMED])
         say(
-            f"  {sum(map(len, copies)) - len(copies):,} files hold the same as another and are used again, and may be "
-            f"held out where that is trained on: {named}{'; ...' * (len(copies) > NAMED)}"
+            f"  {sum(map(len, copies)) - len(copies):,} files are copies of others. All are used, so held-out text "
+            f"may also be trained on: {named}{'; ...' * (len(copies) > NAMED)}"
         )
     if formats:
         say("  text files read as " + ", ".join(f"{name}: {count:,}" for name, count in formats.items()))
@@ -69,8 +69,9 @@ def print_examples(settings, shards):
         )
         if share > MOST_UNUSED_TEXT:
             say(
-                f"  warning: {share:.1%} of the text is in no row of {length} tokens, as sentences are nearly as long "
-                "or documents short: --pairs full_sentences uses all of it, a greater --sequence_length more"
+                f"  warning: {share:.1%} of the text is in no example of {length} tokens, because sentences are "
+                "nearly as long or documents are short: --pairs full_sentences uses all of it, a larger "
+                "--sequence_length more"
             )
     return examples, shares
 
@@ -98,7 +99,7 @@ def report_phrases(path, phrases, finder, records):
         found.update(dict(record["phrases"]))
     missing = [number for number, same in enumerate(finder.same) if same is None or not found[same]]
     held, places = len(phrases) - len(missing), sum(found.values())
-    say(f"  {places:,} places in the text hold {held:,} of {len(phrases):,} phrases")
+    say(f"  {held:,} of {len(phrases):,} phrases occur in the text, {places:,} times in all")
     unknown = set(finder.unknown)
     for what, numbers in (
         ("have a word that is not in the vocabulary", finder.unknown),

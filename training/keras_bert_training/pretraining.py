@@ -98,8 +98,8 @@ def check_data(directory, data):
     begun = json.loads(path.read_text())["fingerprint"] if path.is_file() else data.fingerprint
     if not distribution.from_chief(begun == data.fingerprint):
         raise ValueError(
-            f"{directory} holds a run that began on other data than {data.directory} holds now: it was prepared again. "
-            "Name another output, or bring the first data back."
+            f"{directory} holds a run that started on other data: {data.directory} was prepared again since then. "
+            "Name another output, or restore the first data."
         )
 
 

@@ -111,8 +111,7 @@ class PretrainingData:
             return {**rates, **asked, **({} if hides_words else dict.fromkeys(RATES, 0.0))}
         if not hides_words:
             raise ValueError(
-                f"{self.directory} holds rows in which words are masked already: prepare the data again without "
-                "--static_masks."
+                f"The examples in {self.directory} are already masked: prepare the data again without --static_masks."
             )
         of_files = {"masking_unit": prepared["masking_unit"], "masking_rate": MASKING_RATE, **RATES}
         usual = {name: getattr(type(objective), name) for name in asked}
@@ -128,7 +127,9 @@ class PretrainingData:
         lengths = summary["sequence_lengths"]
         length = rows.sequence_length or lengths[0]
         if length not in lengths:
-            raise ValueError(f"{self.directory} holds rows of {' and '.join(map(str, lengths))} tokens, not {length}.")
+            raise ValueError(
+                f"{self.directory} holds examples of {' and '.join(map(str, lengths))} tokens, not {length}."
+            )
         return length, predictions_of(objective, length, summary["predictions_per_sequence"][lengths.index(length)])
 
     def _read_tokenizer(self, names):

@@ -115,16 +115,16 @@ def learns_pairs(objective, family, data):
     is_possible = data.has_pairs and objective.direction == "both" and family.pair_tasks
     if objective.next_sentence and not is_possible:
         raise ValueError(
-            f"A {family.family} of the direction {objective.direction} learns nothing about next sentences from the "
-            f"rows in {data.directory}, which were made with --pairs {data.pairs}: leave next_sentence out."
+            f"A {family.family} with direction {objective.direction} cannot learn next sentences from "
+            f"{data.directory}, which was made with --pairs {data.pairs}: leave next_sentence out."
         )
     if objective.next_sentence is False or not is_possible:
         return False
     if data.pairs not in family.pair_tasks:
         raise ValueError(
-            f"{family.family} learns {' or '.join(family.pair_tasks)} from pairs, but the rows in {data.directory} "
-            f"were made with --pairs {data.pairs}: prepare them with --pairs {family.pair_tasks[0]}, or with "
-            "full_sentences to learn masked words alone."
+            f"{family.family} learns {' or '.join(family.pair_tasks)} from pairs, but {data.directory} was made with "
+            f"--pairs {data.pairs}: prepare the data with --pairs {family.pair_tasks[0]}, or with full_sentences to "
+            "learn masked words alone."
         )
     return True
 
@@ -170,20 +170,21 @@ def model_config(model, direction, data):
     check_size(model, shape, checkpoint.config)
     if checkpoint.tokenizer is not None and checkpoint.tokenizer.vocabulary != data.tokenizer.vocabulary:
         raise ValueError(
-            f"{model.init} has another vocabulary than the data in {data.directory}: prepare the data with --vocab "
-            f"{model.init} and --tokenizer {checkpoint.tokenizer.kind}."
+            f"{model.init} was trained with a different vocabulary from the data in {data.directory}: prepare the "
+            f"data with --vocab {model.init} and --tokenizer {checkpoint.tokenizer.kind}."
         )
     found = getattr(checkpoint.config, "direction", "both")
     if found != direction:
         raise ValueError(f"The checkpoint {model.init} has the direction {found}, not {direction}.")
     if model.objective == "masked_lm" and all(map(checkpoint.has, ("masked_lm_head/", "decoder_positions/"))):
         warn_user(
-            f"{model.init} predicts words by an enhanced mask decoder, which --objective masked_lm leaves out: its "
-            "head gets other states than it learnt from. --objective enhanced_masked_lm goes on with it."
+            f"{model.init} predicts words with an enhanced mask decoder, which --objective masked_lm does not use, "
+            "so its head would get states unlike those it was trained on. Give --objective enhanced_masked_lm to "
+            "continue with the decoder."
         )
     if settings := checkpoint.read_pooling():
         warn_user(
-            f"{model.init} is an embedder of sentences ({', '.join(f'{name} {one}' for name, one in settings.items())}"
-            "). The encoder goes on from it and keeps none of these settings: give them to TextEmbedder again."
+            f"{model.init} embeds sentences ({', '.join(f'{name} {one}' for name, one in settings.items())}). "
+            "Pre-training continues from its encoder and drops these settings: pass them to TextEmbedder again."
         )
     return dataclasses.replace(checkpoint.config, **dropout)

@@ -137,16 +137,18 @@ def warn_of_cut(num_cut, count, sequence_length):
 
 
 def sentence_of_cut(num_cut, count, sequence_length):
-    """What `fit`, `predict` and the server say of texts that were cut."""
+    """What `fit`, `predict` and the server say of texts that were truncated."""
     return (
-        f"{num_cut:,} of {count:,} texts have more than {sequence_length} tokens and were cut to that length: a "
+        f"{num_cut:,} of {count:,} texts have more than {sequence_length} tokens and were truncated to that length: a "
         "model with a larger sequence_length reads more of them."
     )
 
 
 def sentence_of_cut_questions(num_cut, count, question_length):
-    """What `fit`, `answer` and the server say of questions that were cut; contexts never are."""
-    return f"{num_cut:,} of {count:,} questions have more than {question_length} tokens and were cut to that length."
+    """What `fit`, `answer` and the server say of questions that were truncated; contexts never are."""
+    return (
+        f"{num_cut:,} of {count:,} questions have more than {question_length} tokens and were truncated to that length."
+    )
 
 
 def longest_question(sequence_length, question_length=64):

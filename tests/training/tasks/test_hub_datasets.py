@@ -62,7 +62,7 @@ def test_a_set_without_validation_gives_a_tenth_of_train(tmp_path, capsys):
     train, dev = written(tmp_path, "train.jsonl"), written(tmp_path, "validation.jsonl")
     assert sorted(int(row["text"]) for row in train + dev) == list(range(60)) and len(dev) == 6
     assert {row["label"] for row in dev} == {"no", "yes"}
-    assert "no validation split with labels: 6 of the 60 training rows become dev" in capsys.readouterr().out
+    assert "no validation split with labels: 6 of the 60 training examples become dev" in capsys.readouterr().out
     (tmp_path / "again").mkdir()
     write_files(datasets.DatasetDict({"train": table(labels)}), tmp_path / "again")
     assert written(tmp_path / "again", "validation.jsonl") == dev

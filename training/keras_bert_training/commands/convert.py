@@ -44,7 +44,8 @@ def run(config):
     describe(checkpoint)
     if config.to != "huggingface" and checkpoint.config.activation == "gelu" and not config.approximate_gelu:
         raise ValueError(
-            f"The source computes exact GELU, {config.to} only its approximation: accept that with --approximate_gelu."
+            f"The checkpoint uses exact GELU, but {config.to} only has the approximation: add --approximate_gelu to "
+            "accept it."
         )
     exact = checkpoint
     if config.approximate_gelu and checkpoint.config.activation == "gelu":
@@ -53,17 +54,19 @@ def run(config):
     model = model_of(checkpoint, encoder_only)
     ledger = checkpoints.load(model, checkpoint, report=True)
     if encoder_only and ledger.left_over:
-        say(f"{config.to} keeps only the encoder: the weights that are left over are not converted.")
+        say(f"{config.to} stores only the encoder: the other weights are not converted.")
     if encoder_only and is_embedder(checkpoint):
         settings = ", ".join(f"{name} {value}" for name, value in checkpoint.read_pooling().items())
-        say(f"{config.to} cannot specify how a text becomes a vector: {settings} are not converted.")
+        say(f"{config.to} cannot store how texts become vectors: {settings} are not converted.")
     if exact.config.activation != checkpoint.config.activation:
         original = model_of(exact, encoder_only)
         original.set_weights(model.get_weights())  # also those that the checkpoint lacks, which are random
         change = largest_difference(original, model, checkpoint.tokenizer)
         say(f"The approximation of GELU changes outputs on a sentence by at most {change:.1e}.")
     if config.to == "google" and (threshold := getattr(model, "null_threshold", None)) is not None:
-        say(f"google keeps no threshold for no answer: give run_squad.py --null_score_diff_threshold={threshold}.")
+        say(
+            f"google does not store the no-answer threshold: give run_squad.py --null_score_diff_threshold={threshold}."
+        )
         model.null_threshold = None
     save(config, model, target, checkpoint.tokenizer)
     written = checkpoints.open_checkpoint(target)

@@ -110,9 +110,7 @@ def choose_task(path, wanted="auto"):
     if tasks == TASKS["Model"] and checkpoint.read_pooling():
         tasks = ("vector", "embed")
     if tasks is None and wanted == "auto":
-        raise ValueError(
-            f"{path} is a {architecture}, from which no task follows: give --task fill_mask or --task embed."
-        )
+        raise ValueError(f"{path} is a {architecture}, which implies no task: give --task fill_mask or --task embed.")
     if tasks is not None and wanted not in ("auto", *tasks):
         raise ValueError(f"{path} is a {architecture}, which is for {' or '.join(tasks)}, not for {wanted}.")
     return tasks[0] if wanted == "auto" else wanted

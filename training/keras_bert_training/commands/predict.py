@@ -40,7 +40,7 @@ def run(config):
             if number != suffix:
                 suffix = number
                 new = ", ".join(name for name in rows_written[0] if name not in part[0])
-                note(f"the rows have columns with the names of answers: the answers are in {new}")
+                note(f"the input already has columns with these names: the answers are in {new}")
             write(rows_written)
             count += len(part)
             if time.monotonic() - noted > SECONDS_BETWEEN_NOTES:
@@ -49,7 +49,7 @@ def run(config):
     for message in bad_rows.messages:
         note(f"skipped {message}")
     if cut[0]:
-        note(f"{cut[0]:,} texts had more than {model.sequence_length} tokens and were cut to that length")
+        note(f"{cut[0]:,} texts had more than {model.sequence_length} tokens and were truncated")
     skipped = f", {len(bad_rows.messages):,} skipped" if bad_rows.messages else ""
     where = "" if config.output == "-" else f": {config.output}"
     note(f"{count:,} row{'s' * (count != 1)} in {time.monotonic() - started:.1f} s{skipped}{where}")

@@ -47,7 +47,7 @@ async def serve(config, models):
             await asyncio.wait([starting])
         else:
             await server.stop()
-        server.log.say("stopped; all requests that were taken have been answered.")
+        server.log.say("stopped; all accepted requests have been answered.")
     finally:
         server.log.close()
 

@@ -95,19 +95,19 @@ def refused_options(config):
         if config.phrases and config.tokenizer != "wordpiece":
             yield "phrases", "is for tokenizer wordpiece: leave it out."
         if config.packed and config.static_masks:
-            yield "packed", "beside static_masks: Google's format has no packed rows."
+            yield "packed", "cannot be combined with static_masks: Google's format has no packed examples."
         if config.masking_unit == "phrase" and not config.phrases:
             yield "masking_unit", "needs phrases to mask: give --phrases."
         if config.masking_unit != "token" and not config.static_masks:
             yield "masking_unit", "is for --static_masks: otherwise give it to keras-bert pretrain."
     if "PretrainConfig" in kinds and config.schedule == "stable" and config.max_minutes is not None:
-        yield "schedule", "has no end that moves with max_minutes: give --steps."
+        yield "schedule", "cannot adjust its end to max_minutes: give --steps."
     if "EvaluateConfig" in kinds and config.null_threshold != 1.0 and config.null_odds is None:
         yield "null_threshold", "is compared with null odds: give --null_odds, or leave it out."
     if "ExportConfig" in kinds and config.format == "saved_model" and config.precision not in ("float32", "bfloat16"):
         yield "precision", "is no precision of a SavedModel: give bfloat16."
     if "ServeConfig" in kinds and config.host_names and config.host not in LOOPBACK:
-        yield "host_names", "beside a host that others reach, by any name: leave one of them out."
+        yield "host_names", "is for a server that only this machine reaches: leave host or host_names out."
     if "PlanConfig" in kinds and config.shard_optimizer and config.model_devices != 1:
         yield "shard_optimizer", "is for data parallelism: leave model_devices out."
     if hasattr(config, "distribution"):  # it would compute for hours on fewer devices than were meant

@@ -108,10 +108,10 @@ def _labelled(split, rows, kind, label):
         places = [place for place, value in enumerate(values) if value is not None]
     missing = len(values) - len(places)
     if missing == len(values):
-        say(f"  {split}: none of the {len(values):,} rows has a label")
+        say(f"  {split}: none of the {len(values):,} examples has a label")
         return Part(rows, False)
     if missing:
-        say(f"  {split}: {missing:,} of {len(values):,} rows have no label and are left out")
+        say(f"  {split}: {missing:,} of {len(values):,} examples have no label and are left out")
     return Part(rows.select(places) if missing else rows, True)
 
 
@@ -125,7 +125,7 @@ def _split_off(rows, kind):
     places = {True: [], False: []}
     for place, name in enumerate(groups):
         places[name in held_out].append(place)
-    say(f"  no validation split with labels: {len(places[True]):,} of the {len(rows):,} training rows become dev")
+    say(f"  no validation split with labels: {len(places[True]):,} of the {len(rows):,} training examples become dev")
     return Part(rows.select(places[False]), True), Part(rows.select(places[True]), True)
 
 

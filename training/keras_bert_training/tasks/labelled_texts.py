@@ -34,7 +34,9 @@ class LabelledTexts(typing.NamedTuple):
         Raises: ValueError for pairs that are not cut.
         """
         if long_texts != "cut" and self.pairs is not None:
-            raise ValueError(f"long_texts {long_texts!r} is for single texts, but these are pairs, which are cut.")
+            raise ValueError(
+                f"long_texts {long_texts!r} applies to single texts, but these are pairs, which are truncated."
+            )
         preprocessor = TextPreprocessor(tokenizer, sequence_length, **arguments_of(long_texts))
         return preprocessor.rows(self.texts if self.pairs is None else (self.texts, self.pairs), labels)
 

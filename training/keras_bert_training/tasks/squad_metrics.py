@@ -98,7 +98,7 @@ def _odds_of(answers, predictions, null_odds):
         return dict.fromkeys(predicted, 0.0)
     for key in predicted:
         if not math.isfinite(null_odds[key]):
-            raise ValueError(f"The null odds of question {key} are {null_odds[key]}: they have no place in an order.")
+            raise ValueError(f"The null odds of question {key} are {null_odds[key]}, expected a finite number.")
     return {key: null_odds[key] for key in predicted}
 
 

@@ -40,7 +40,7 @@ def test_rows_without_a_label_are_left_out_and_counted(tmp_path, capsys):
     assert written(tmp_path, "train.jsonl") == train
     assert written(tmp_path, "test.jsonl") == [{"text": "1", "label": "maybe"}]
     printed = capsys.readouterr().out
-    assert "train: 2 of 5 rows have no label" in printed and "test: 1 of 2 rows have no label" in printed
+    assert "train: 2 of 5 examples have no label" in printed and "test: 1 of 2 examples have no label" in printed
     assert "validation" not in printed
 
 
@@ -113,5 +113,5 @@ def test_sentences_with_a_word_without_tag_are_left_out(tmp_path, capsys):
     )
     write_files(datasets.DatasetDict({"train": rows, "validation": rows, "test": hidden}), tmp_path)
     assert (tmp_path / "train.txt").read_text() == "a\tDT\ncat\tNN\n\n"
-    assert "train: 2 of 3 rows have no label" in capsys.readouterr().out
+    assert "train: 2 of 3 examples have no label" in capsys.readouterr().out
     assert not (tmp_path / "test.txt").exists()

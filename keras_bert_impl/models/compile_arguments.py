@@ -129,9 +129,9 @@ def metric_of(model, loss, metric):
     found = _found(given)
     if reason := why_wrong(model, loss, found):
         raise ValueError(
-            f"{_name(found)} {reason}. For class numbers give 'accuracy', 'f1_score' or 'AUC', with multi_label "
-            "keras_bert_impl.losses.MultiLabelF1(), 'binary_accuracy' or 'AUC', for numbers 'mean_absolute_error', for "
-            "tokens 'accuracy', or an IoU with ignore_class=-1."
+            f"{_name(found)} {reason}. For class numbers use 'accuracy', 'f1_score' or 'AUC'. With multi_label use "
+            "keras_bert_impl.losses.MultiLabelF1(), 'binary_accuracy' or 'AUC'. For numbers use 'mean_absolute_error'. "
+            "For tokens use 'accuracy', or an IoU with ignore_class=-1."
         )
     name = given if isinstance(given, str) else getattr(found, "__name__", None)
     if callable(found) and found in CROSS_ENTROPIES:

@@ -100,7 +100,7 @@ def test_a_checkpoint_of_other_groups_is_refused(config, groups, tmp_path):
 
 def test_sentence_order_is_not_taken_for_next_sentences(config, tmp_path):
     kbi.Pretrainer(kbi.AlbertEncoder(config)).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="is a ALBERT, whose head for pairs learnt sentence_order"):
+    with pytest.raises(ValueError, match="is a ALBERT, whose head for pairs was trained on sentence_order"):
         kbi.NextSentencePredictor.from_pretrained(tmp_path)
     assert choose_task(tmp_path) == "fill_mask"
     with pytest.raises(ValueError, match="is for fill_mask or embed, not for next_sentence"):

@@ -92,7 +92,7 @@ def test_two_dropout_rates_are_not_saved_as_one(tmp_path):
 def test_a_vector_of_the_first_token_is_refused_and_that_of_cls_is_the_last():
     encoder, rows = kbi.XLNetEncoder(CONFIG), rows_of(9, [9, 5])
     for pooling in ("cls", "last_four", ("mean", "cls")):
-        with pytest.raises(ValueError, match=r"takes the first token, which in a row of an XLNet is text: give 'last"):
+        with pytest.raises(ValueError, match=r"takes the first token, which is part of the text in XLNet: use 'last"):
             kbi.TextEmbedder(encoder, pooling=pooling)
     states = encoder.predict_on_batch(rows)["sequence_output"]
     model = kbi.TextEmbedder(encoder, pooling="lasttoken")

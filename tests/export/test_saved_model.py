@@ -302,7 +302,7 @@ def test_another_process_is_given_the_class_that_computes(doubled, encoder):
     class Hidden(doubled):
         pass
 
-    with pytest.raises(ValueError, match="Hidden computes what its parent"):
+    with pytest.raises(ValueError, match="Hidden changes what its parent"):
         handover.class_for_another_process(Hidden(encoder, 3))
 
 

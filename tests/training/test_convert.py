@@ -36,7 +36,7 @@ def test_a_real_checkpoint_comes_through_every_format(to, tmp_path, capsys):
     settings = checkpoints.open_checkpoint(MINILM).read_pooling()
     assert settings == {"pooling": "mean", "normalize": True, "sequence_length": 256}
     assert checkpoints.open_checkpoint(tmp_path / "new").read_pooling() == (settings if to == "huggingface" else {})
-    said = f"{to} cannot specify how a text becomes a vector: pooling mean, normalize True, sequence_length 256 are not"
+    said = f"{to} cannot store how texts become vectors: pooling mean, normalize True, sequence_length 256 are not"
     assert (said in printed) == (to != "huggingface")
 
 

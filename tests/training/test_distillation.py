@@ -113,12 +113,12 @@ def test_a_run_is_not_resumed_with_another_teacher(prepared, teacher, tmp_path):
 
 def test_rows_longer_than_the_teacher_reads_are_refused(teacher, tmp_path):
     data = prepare(tmp_path, vocab=str(teacher / "vocab.txt"), sequence_length=40, pairs="full_sentences")
-    with pytest.raises(ValueError, match="have 40 tokens, but the teacher takes 16"):
+    with pytest.raises(ValueError, match="have 40 tokens, but the teacher takes at most 16"):
         distillation.run(config_of(data, teacher, tmp_path / "short"))
 
 
 def test_options_that_do_not_fit_are_refused_before_anything_is_written(prepared, teacher, tmp_path):
-    with pytest.raises(ValueError, match="another hidden_size than its teacher"):
+    with pytest.raises(ValueError, match="whose hidden_size differs from its teacher's"):
         distillation.run(config_of(prepared, teacher, tmp_path / "run", hidden_size=9))
     assert not (tmp_path / "run").exists()
 

@@ -425,5 +425,5 @@ def test_a_finished_run_knows_its_data_elsewhere_and_no_other(checkpoint, tmp_pa
     assert finetuning.run(config_of(checkpoint, tmp_path, "cola", epochs=1, data="moved")) == figures
     train = tmp_path / "moved/train.tsv"
     train.write_text(train.read_text().replace("a", "o", 1))
-    with pytest.raises(ValueError, match=r"began with another train.tsv"):
+    with pytest.raises(ValueError, match=r"started with a different train.tsv"):
         finetuning.run(config_of(checkpoint, tmp_path, "cola", epochs=1, data="moved"))

@@ -172,7 +172,7 @@ def test_a_model_that_reads_left_to_right_learns_the_next_token(prepared_data, t
     [
         ({"mask_token_rate": 0.9, "random_token_rate": 0.2}, "must be shares of at least 0 that add up to at most 1"),
         ({"masking_rate": 1.0}, "masking_rate 1.0 is out of range: expected above 0 and below 1"),
-        ({"objective": "replaced_tokens"}, "A BERT learns no replaced tokens"),
+        ({"objective": "replaced_tokens"}, "BERT has no generator, which replaced-token detection needs"),
         (
             {"objective": "span_boundary", "masking_unit": "span"},
             "masked spans in single sequences, but .* next_sentence",

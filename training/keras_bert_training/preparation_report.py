@@ -63,7 +63,7 @@ def print_examples(settings, shards):
         tokens, text, unused = (sum(shard[name] for shard in written) for name in ("tokens", "text", "unused"))
         share = shares[str(length)] = unused / max(1, text)
         say(
-            f"  rows of {length} tokens: "
+            f"  examples of {length} tokens: "
             + ", ".join(f"{counts[split]:,} {split}" for split in SPLITS)
             + f"; {tokens / max(1, length * sum(counts.values())):.1%} of the positions hold tokens"
         )

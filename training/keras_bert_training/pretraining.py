@@ -173,8 +173,8 @@ def fit(config, model, data, rounds, resume, log, output):
     rounds.set_state(resume.saved_state("rounds") or [])
     trained = sum(math.prod(weight.shape) for weight in model.trainable_weights)
     say(
-        f"  {trained:,} weights, {keras.backend.backend()} backend, {config.precision}; "
-        f"steps {run.step:,} to {rounds.total_steps:,} of {config.batch_size} rows of {data.sequence_length} tokens"
+        f"  {trained:,} parameters, {keras.backend.backend()} backend, {config.precision}; "
+        f"steps {run.step:,} to {rounds.total_steps:,} of {config.batch_size} examples of {data.sequence_length} tokens"
     )
     remedy = "" if importlib.util.find_spec("tensorboard") else " (pip install tensorboard)"
     say(f"  progress: tensorboard --logdir {output.name}/tensorboard{remedy}")

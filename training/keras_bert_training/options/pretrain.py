@@ -23,9 +23,9 @@ class ModelOptions:
             alone, or what their papers did by objective.
         objective: masked_lm; span_boundary, which adds SpanBERT's prediction of masked spans from the two tokens around
             them, for data without pairs and with masking_unit span; enhanced_masked_lm, with which DeBERTa's versions 1
-            and 2 predicted masked words also from absolute positions; permuted_lm, words in a random order as XLNet's,
-            and with an MPNet also masked; or replaced_tokens, which DeBERTa of version 3 learnt and an ELECTRA always
-            learns.
+            and 2 predicted masked words also from absolute positions; permuted_lm, words in a random order, as in
+            XLNet, and with an MPNet also masked; or replaced_tokens, for DeBERTa version 3. An ELECTRA always learns
+            replaced_tokens.
         num_layers, hidden_size, num_heads, intermediate_size: replace the values that belong to the size.
         generator_size: for ELECTRA, the generator's width and heads as a fraction of the discriminator's; default is
             0.25, the paper tries 0.25 to 0.5. For DeBERTa, the same for its layers; default is 0.5, as in the paper.
@@ -68,7 +68,7 @@ class ObjectiveOptions:
         random_token_rate: fraction of them that become a random token; default is 0.1 as in the paper, and for ELECTRA
             0. The others stay unchanged.
         direction: both predicts masked tokens from the text on both sides, as in the paper; left_to_right and
-            right_to_left train a language model that reads in one direction, as GPT: every token predicts the next one,
+            right_to_left train a language model that reads in one direction, like GPT: every token predicts the next,
             with no mask and no next sentences (section 5.1).
         next_sentence: whether to predict next sentences, or with an ALBERT their order; default is yes if the data are
             pairs, the direction is both, and the family learns from pairs.
@@ -113,7 +113,7 @@ class OptimizerOptions:
     Args:
         learning_rate: peak learning rate, reached after the warm-up; then it decays to 0.
         schedule: linear, as in the paper: the learning rate falls from its peak to the end; or stable: it stays at its
-            peak, and falls at the end by the square root, as ModernBERT's.
+            peak, and falls at the end by the square root, as in ModernBERT.
         decay_share: for schedule stable, the fraction of the steps in which the learning rate falls; 0.1 if not given.
         warmup_share: fraction of the steps in which the learning rate rises; 1 % in the paper.
         weight_decay: weight decay, not applied to biases and layer norms; 0.01 in the paper.

@@ -78,7 +78,7 @@ export function showAttention({ tokens, layers, heads, weights }, view, keep) {
       make(
         "figure",
         { class: "all-heads" },
-        make("figcaption", {}, "Every head in one picture: a row of pictures is a layer. Click one to choose it."),
+        make("figcaption", {}, "All heads; each line of squares is a layer. Click a square to choose its head."),
         canvas,
       ),
     ],

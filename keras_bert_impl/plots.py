@@ -114,7 +114,7 @@ def history_of(run):
         names = [name for name in (numbers[0] if numbers else {}) if all(name in row for row in numbers)]
         found = {name: [row[name] for row in numbers] for name in names}
     if not found or not len(next(iter(found.values()))):
-        raise ValueError("The run has no figures yet: it has finished no epoch.")
+        raise ValueError("The run has no metrics yet: no epoch has finished.")
     count = len(next(iter(found.values())))
     return found if "step" in found else {"epoch": list(range(1, count + 1)), **found}
 

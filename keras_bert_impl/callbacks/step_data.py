@@ -139,14 +139,14 @@ class PyDatasetSteps:
         ]
         if changes and not self.has_passes:
             raise ValueError(
-                f"{kind.__name__}.{changes[0]} changes its batches from one epoch to the next, and it cannot be told "
-                "which epoch to begin with. Give it a method start_epoch(epoch) after which its batches depend only "
+                f"{kind.__name__}.{changes[0]} changes its batches from one epoch to the next, but it cannot start "
+                "at a given epoch. Give it a method start_epoch(epoch) after which its batches depend only "
                 "on this number and their index."
             )
         if shuffle and not self.has_passes and dataset.num_batches is not None:
             raise ValueError(
                 f"shuffle=True makes Keras permute the batches of {kind.__name__} in an order that is not the same "
-                "the next time: pass shuffle=False, or give the dataset an order of its own and start_epoch(epoch)."
+                "the next time: pass shuffle=False, or let the dataset shuffle itself and define start_epoch(epoch)."
             )
         self.dataset, self.size = dataset, dataset.num_batches
         self.steps_per_epoch = steps_per_epoch or self.size

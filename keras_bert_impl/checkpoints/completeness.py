@@ -39,7 +39,7 @@ def check_weights(model, rows, form):
         seen.add(weight.path)
     if lost:
         raise ValueError(
-            f"{form} has no place for {_listed(lost)} of this {type(model).__name__}: they would be lost. "
+            f"{form} cannot store {_listed(lost)} of this {type(model).__name__}: they would be lost. "
             f"{_remedy(model, lost)}"
         )
 

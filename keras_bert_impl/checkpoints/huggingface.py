@@ -367,7 +367,7 @@ def _shards(index):
     for name in names:
         # An index is untrusted input: it must not lead out of its directory.
         if pathlib.PurePath(name).name != name or not (index.parent / name).is_file():
-            raise ValueError(f"{index} names the shard {name!r}, which is not beside it.")
+            raise ValueError(f"{index} names the shard {name!r}, which is not in the same folder.")
     return [index.parent / name for name in names]
 
 

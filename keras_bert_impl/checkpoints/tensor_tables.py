@@ -251,14 +251,14 @@ def check_tokenizer_rows(tokenizer, config, source):
     words, rows = tokenizer.vocabulary_size, config.vocabulary_size
     if words > rows:
         raise ValueError(
-            f"{source.path}: the token embedding has {rows} rows, but the vocabulary beside it has {words} words: "
+            f"{source.path}: the token embedding has {rows} rows, but the vocabulary next to it has {words} words: "
             "they do not belong together."
         )
     # Embeddings are rounded up to a multiple of 8 to 128, for speed. Otherwise words were lost: the other ids stay
     # right, but these words are split into pieces.
     if rows - words >= 128 or (rows > words and rows % 8):
         warn_user(
-            f"{source.path}: the token embedding has {rows} rows, but the vocabulary beside it has only {words} words: "
+            f"{source.path}: the token embedding has {rows} rows, but the vocabulary next to it has only {words} words: "
             "check that it is the right one and complete."
         )
 

@@ -173,7 +173,7 @@ class _Description(pickle._Unpickler):
             return lambda tensor, *rest: tensor
         if module == "torch" and name in STORAGES:
             return STORAGES[name]
-        raise ValueError(f"it asks to run {module}.{name}, which does not describe a tensor: refused")
+        raise ValueError(f"it asks to run {module}.{name}, which does not describe a tensor")
 
     def persistent_load(self, saved):
         is_storage = isinstance(saved, tuple) and len(saved) in (5, 6) and saved[0] == "storage"

@@ -107,7 +107,7 @@ def labelled_pairs(x, y=None, sample_weight=None):
     """
     if y is not None:
         raise ValueError(
-            "Labels beside queries, positives and negatives: leave y out, or give (queries, texts) with the relevance "
+            "Queries, positives and negatives take no labels: leave y out, or give (queries, texts) with the relevance "
             "of each pair."
         )
     queries, *columns = columns_of(x)

@@ -216,7 +216,7 @@ def _windows_of_source(model, preprocessor, source, class_weight):
 def _refuse_steps(steps):
     """Raises ValueError: lists are evaluated by length, so that the first batches would be the shortest texts."""
     if steps is not None:
-        raise ValueError(f"steps={steps} is for datasets: of a list of texts, pass only those that you want.")
+        raise ValueError(f"steps={steps} applies to datasets only: pass a shorter list of texts instead.")
 
 
 def _texts_in(model, preprocessor, source, steps, with_labels):

@@ -295,7 +295,7 @@ def checked_weights(weights, labels):
         weights = weights[:, 0]
     if weights.shape not in ((len(labels),), labels.shape):
         raise ValueError(
-            f"sample_weight has shape {weights.shape}, expected ({len(labels)},), one for each row"
+            f"sample_weight has shape {weights.shape}, expected ({len(labels)},), one for each example"
             + (f", or {labels.shape}, one for each label." if labels.ndim > 1 else ".")
         )
     return finite_weights(weights)

@@ -282,7 +282,7 @@ class TextPreprocessor(Preprocessor):
 
     def _in_graph(self, x, y, sample_weight):
         if self.has_windows:
-            raise ValueError("With windows a text has several rows: fit takes texts itself.")
+            raise ValueError("With windows a text becomes several sequences: pass the texts to fit directly.")
         texts = x if isinstance(x, tuple) else (x,)
         rows = self._graph.rows_of_texts(*texts, sequence_length=self.sequence_length, truncate=self.truncate)
         return rows, self._graph.numbers(y), sample_weight

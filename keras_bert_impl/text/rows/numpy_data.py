@@ -220,7 +220,7 @@ def check_parts(parts, batch_size, whole_batches):
     if batch_size % parts or (parts > 1 and not whole_batches):
         raise ValueError(
             f"Batches of {batch_size} rows (whole_batches={whole_batches}) cannot be divided evenly among {parts} "
-            f"processes: use whole batches, of a multiple of {parts} rows."
+            f"processes: use whole batches and a batch size that is a multiple of {parts}."
         )
 
 

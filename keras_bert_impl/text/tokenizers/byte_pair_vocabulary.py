@@ -162,7 +162,7 @@ def check_byte_pairs(tokens: Sequence[str], source: str, dialect: Dialect) -> No
     ends = [token for token in tokens if token.endswith("</w>")]
     if len(ends) > sum(token.startswith(dialect.space) for token in tokens):
         raise ValueError(
-            f"{source}: pieces such as {ends[0]!r} mark the end of a word, as those of HerBERT; {dialect.family}'s "
+            f"{source}: tokens such as {ends[0]!r} mark the end of a word, as in HerBERT; {dialect.family}'s "
             "algorithm, which is used here, marks the space before a word and would give other ids."
         )
 

@@ -145,7 +145,7 @@ def _rows_in(step, control, path):
     steps = (step or {}).get("processors") or [step or {}]
     found = next((one for one in steps if one.get("type") == "TemplateProcessing"), None)
     if found is None:
-        raise ValueError(f"{path} has no TemplateProcessing that says how texts stand in rows.")
+        raise ValueError(f"{path} has no TemplateProcessing, which says where control tokens are added to texts.")
     names = {control[2]: "sep", control[0]: "cls"}
     slots = [[], [], []]
     place = 0

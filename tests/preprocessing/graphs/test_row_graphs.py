@@ -75,8 +75,8 @@ def test_single_segment_loses_its_end_and_is_padded_with_the_given_id():
 @pytest.mark.parametrize(
     ("second", "sequence_length", "complaint"),
     [
-        (None, 1, "sequence_length 1 leaves no room for text beside 2 control tokens."),
-        ([[1]], 2, "sequence_length 2 leaves no room for text beside 3 control tokens."),
+        (None, 1, "sequence_length 1 leaves no room for text after 2 control tokens."),
+        ([[1]], 2, "sequence_length 2 leaves no room for text after 3 control tokens."),
     ],
 )
 def test_rows_too_short_for_special_tokens_are_refused(second, sequence_length, complaint):

@@ -188,7 +188,7 @@ def test_merges_that_mark_the_end_of_a_word_are_refused(tmp_path):
     ids = {token: place for place, token in enumerate(vocabulary)}
     (tmp_path / "vocab.json").write_text(json.dumps(ids), encoding="utf-8")
     (tmp_path / "merges.txt").write_text("".join(f"{left} {right}\n" for left, right in merges))
-    with pytest.raises(ValueError, match="pieces such as '!</w>' mark the end of a word, as those of HerBERT"):
+    with pytest.raises(ValueError, match="tokens such as '!</w>' mark the end of a word, as in HerBERT"):
         open_tokenizer(tmp_path)
 
 

@@ -258,7 +258,7 @@ def check_tokenizer_rows(tokenizer, config, source):
     # right, but these words are split into pieces.
     if rows - words >= 128 or (rows > words and rows % 8):
         warn_user(
-            f"{source.path}: the token embedding has {rows} rows, but the vocabulary next to it only has {words} "
+            f"{source.path}: the token embedding has {rows} rows, but the vocabulary next to it has only {words} "
             "words: check that it is the right one and complete."
         )
 

@@ -139,7 +139,7 @@ class TextCorpus:
         if is_empty:
             first = f" First problem: {self.problems[0].place}: {self.problems[0].reason}" if self.problems else ""
             raise ValueError(
-                f"No sentence in the {len(self.files)} file(s) at {self.path}; {len(self.problems)} problem(s)."
+                f"No text found in the {len(self.files)} file(s) at {self.path} ({len(self.problems)} problem(s))."
                 f"{first} Expected UTF-8 text, or .jsonl rows with the text in the field {self.text_field!r}."
             )
 
@@ -263,5 +263,5 @@ def _text_of_row(line, field):
             f'no text in the field "{field}"; the row has {found}. Set text_field to the field that holds the text.'
         )
     if half := next((character for character in row[field] if "\ud800" <= character <= "\udfff"), None):
-        raise ValueError(f'field "{field}" holds U+{ord(half):04X}, half of a character of UTF-16, which is no text.')
+        raise ValueError(f'field "{field}" contains U+{ord(half):04X}, half of a UTF-16 character, which is not text.')
     return row[field]

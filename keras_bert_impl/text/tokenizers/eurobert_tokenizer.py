@@ -60,7 +60,7 @@ class EuroBertTokenizer(ModernBertTokenizer):
         super().__init__(vocabulary, merges, added_tokens=added_tokens)
         missing = [token for token in byte_tokens() if token not in self._ids]
         if missing:
-            raise ValueError(f"the vocabulary lacks {len(missing)} of the 256 bytes, such as {missing[0]!r}.")
+            raise ValueError(f"the vocabulary has no token for {len(missing)} of 256 bytes, such as {missing[0]!r}.")
 
     def pipeline(self, masks: bool = False) -> Pipeline:
         pipeline = Pipeline(models.BPE(self._ids, self.merges, ignore_merges=True))

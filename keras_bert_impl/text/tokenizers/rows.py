@@ -156,7 +156,7 @@ def longest_question(sequence_length, question_length=64):
 
 def sentence_without_mask(text, mask):
     """What `fill_mask` and the server say of a text without a mask."""
-    return f"There is no {mask} in the text {text[:60]!r}: write {mask} for the word to guess."
+    return f"There is no {mask} in the text {text[:60]!r}: write {mask} in place of the word to guess."
 
 
 def kept_lengths(first, second, room, truncate="longest_first", least=min, most=max):

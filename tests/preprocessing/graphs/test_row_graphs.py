@@ -49,7 +49,7 @@ def test_only_second_keeps_the_first_whole():
 
 
 def test_only_second_refuses_a_first_segment_that_is_too_long():
-    complaint = "longer than the 2 tokens a pair has room for, and the rule 'only_second' does not cut it. Shorten it"
+    complaint = "longer than the 2 tokens that fit in a pair, and 'only_second' does not truncate it: shorten it"
     with pytest.raises(tf.errors.InvalidArgumentError, match=complaint):
         pack(TOKENIZER, ragged([[1], [1, 2, 3]]), ragged([[6], [7]]), 5, rule="only_second")
 

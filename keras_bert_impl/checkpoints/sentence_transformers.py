@@ -277,7 +277,7 @@ def _checked(path, known):
 
 def _refuse(path, what, model="TextEmbedder", needed="all of pooling, normalize and sequence_length"):
     raise ValueError(
-        f"{path}: {what}, which {model} does not support: it would give other numbers than the checkpoint's model. To "
+        f"{path}: {what}, which {model} does not support: its outputs would differ from the original model's. To "
         f"use the encoder alone, give {needed}."
     )
 

@@ -164,7 +164,7 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
     remember(encoder, random - used_groups)  # a pooler that the head does not use, but that is saved with the encoder
     remember(model, random & used_groups)
     if still:
-        warn_user(f"{source.path} was saved before {', '.join(still)} had been trained: its values are random.")
+        warn_user(f"{source.path} was saved before {', '.join(still)} had been trained, so its values are random.")
     if report:
         print(f"{source.path}: {ledger}")
     elif ledger.new:

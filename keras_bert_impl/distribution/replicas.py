@@ -108,7 +108,7 @@ def check_same_batch(batch):
         raise ValueError(
             "The processes hold different lists or arrays, or the same in another order. Call "
             "keras.utils.set_random_seed(0) in every process and give each one all examples: its devices take their "
-            "part. Only datasets are divided among processes beforehand."
+            "part. Only a dataset may hold another part of the examples in each process."
         )
 
 

@@ -36,8 +36,8 @@ class ChoicePreprocessor(Preprocessor):
         for index, endings in enumerate(choices):
             if len(endings) != len(choices[0]):
                 raise ValueError(
-                    f"text {index} has {len(endings)} choices, but text 0 has {len(choices[0])}: all texts need the "
-                    "same number."
+                    f"text {index} has {len(endings)} choices, but text 0 has {len(choices[0])}: give every text "
+                    "the same number of choices."
                 )
         repeated = [text for text, endings in zip(texts, choices, strict=True) for _ in endings]
         columns = to_strings(repeated), to_strings([ending for endings in choices for ending in endings])

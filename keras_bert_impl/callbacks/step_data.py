@@ -145,8 +145,8 @@ class PyDatasetSteps:
             )
         if shuffle and not self.has_passes and dataset.num_batches is not None:
             raise ValueError(
-                f"shuffle=True makes Keras permute the batches of {kind.__name__} in an order that is not the same "
-                "the next time: pass shuffle=False, or let the dataset shuffle itself and define start_epoch(epoch)."
+                f"shuffle=True makes Keras permute the batches of {kind.__name__} in an order that cannot be "
+                "repeated: pass shuffle=False, or let the dataset shuffle itself and define start_epoch(epoch)."
             )
         self.dataset, self.size = dataset, dataset.num_batches
         self.steps_per_epoch = steps_per_epoch or self.size

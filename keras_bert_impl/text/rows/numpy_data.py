@@ -229,7 +229,7 @@ def check_streams(streams, batch_size, parts, num_files):
     if streams > 1 and (batch_size % streams or streams % parts or streams > num_files):
         raise ValueError(
             f"{streams} streams: expected a divisor of the batch size, {batch_size}, and a multiple of the number of "
-            f"processes, {parts}. Use at most one stream a training file, of which there are {num_files}."
+            f"processes, {parts}. There must be at most {num_files} streams, one for each training file."
         )
 
 

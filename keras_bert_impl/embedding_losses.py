@@ -195,7 +195,8 @@ class EmbedDistillLoss(WeightedLoss):
         vectors, taught = (ops.cast(array, "float32") for array in (y_pred, y_true))
         if taught.shape[-1] != vectors.shape[-1] or len(taught.shape) > len(vectors.shape):
             raise ValueError(
-                f"The teacher's vectors are {taught.shape}, but the model's {vectors.shape}: they need the same width."
+                f"The teacher's vectors have shape {taught.shape}, but the model's {vectors.shape}: they need the same "
+                "width."
             )
         if len(vectors.shape) == 3 and len(taught.shape) == 2:
             taught = taught[:, None]
@@ -263,10 +264,12 @@ class MatryoshkaLoss(keras.losses.Loss):
     def __init__(self, loss, dims, weights=None, name="matryoshka_loss"):
         super().__init__(name=name, reduction="sum", dtype="float32")
         if getattr(loss, "takes_vectors", False):
-            raise ValueError(f"{type(loss).__name__} compares whole vectors with a teacher's.")
+            raise ValueError(
+                f"{type(loss).__name__} compares whole vectors with a teacher's: it cannot be used in MatryoshkaLoss."
+            )
         self.loss, self.dims, self.weights = loss, tuple(dims), tuple(weights or [1.0] * len(dims))
         if len(self.weights) != len(self.dims):
-            raise ValueError(f"weights has {len(self.weights)} numbers for {len(self.dims)} dims.")
+            raise ValueError(f"There are {len(self.weights)} weights for {len(self.dims)} dims: give as many of both.")
         # What `TextEmbedder` asks of a loss.
         self.columns, self.takes_similarities = loss.columns, loss.takes_similarities
         self.label_range = getattr(loss, "label_range", None)
@@ -274,7 +277,7 @@ class MatryoshkaLoss(keras.losses.Loss):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         if not all(1 <= width <= y_pred.shape[-1] for width in self.dims):
-            raise ValueError(f"dims are {self.dims}, but vectors have {y_pred.shape[-1]} numbers.")
+            raise ValueError(f"dims are {self.dims}, but must be between 1 and the vectors' width, {y_pred.shape[-1]}.")
         parts = [unit_vectors(y_pred[..., :width]) for width in self.dims]
         losses = [self.loss(y_true, part, sample_weight) for part in parts]
         return sum(weight * loss for weight, loss in zip(self.weights, losses, strict=True))
@@ -370,7 +373,7 @@ def check_columns(of, columns):
     least, most = of.columns
     if columns is not None and not (least <= columns and (most is None or columns <= most)):
         wanted = least if least == most else f"{least} or more"
-        raise ValueError(f"{type(of).__name__} takes rows of {wanted} texts, but these have {columns}.")
+        raise ValueError(f"{type(of).__name__} needs {wanted} texts in each example, but found {columns}.")
 
 
 def columns_of(vectors):
@@ -384,7 +387,7 @@ def similarities(of, labels):
         labels = labels[:, 0]
     if len(labels.shape) != 1:
         raise ValueError(
-            f"{type(of).__name__} needs one similarity for each pair, (batch,), but labels are {labels.shape}."
+            f"{type(of).__name__} needs one similarity for each pair, (batch,), but labels have shape {labels.shape}."
         )
     return ops.cast(labels, "float32")
 

@@ -157,13 +157,13 @@ class ClipsToGlobalNorm:
         if self.gradient_accumulation_steps and adds_up_replicas():
             raise ValueError(
                 f"gradient_accumulation_steps={self.gradient_accumulation_steps} does not work with a tf.distribute "
-                "strategy of several replicas, which cannot add gradients up in some steps only: train with "
+                "strategy of several replicas, which cannot accumulate gradients: train with "
                 "KERAS_BACKEND=jax, or use larger batches with gradient checkpointing."
             )
         if self.gradient_accumulation_steps and self.ema_overwrite_frequency:
             raise ValueError(
                 f"{type(self).__name__} does not take ema_overwrite_frequency={self.ema_overwrite_frequency} together "
-                "with gradient_accumulation_steps: leave it out, then the average is taken at the end of training."
+                "with gradient_accumulation_steps: leave it out, and the average is applied at the end of training."
             )
 
     def let_follow(self, leader, follower):

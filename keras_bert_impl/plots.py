@@ -114,7 +114,7 @@ def history_of(run):
         names = [name for name in (numbers[0] if numbers else {}) if all(name in row for row in numbers)]
         found = {name: [row[name] for row in numbers] for name in names}
     if not found or not len(next(iter(found.values()))):
-        raise ValueError("The run has no figures yet: it has finished no epoch.")
+        raise ValueError("The run has no metrics yet: no epoch has finished.")
     count = len(next(iter(found.values())))
     return found if "step" in found else {"epoch": list(range(1, count + 1)), **found}
 
@@ -190,8 +190,8 @@ def reliability(labels, probabilities, bins=10, names=None):
     labels = np.asarray(labels)
     if not np.allclose(probabilities.sum(axis=1), 1, atol=1e-3) or probabilities.min(initial=0) < 0:
         raise ValueError(
-            "The probabilities of an example do not sum to 1: `predict` gives logits, of which softmax is taken; NaN "
-            "means that training diverged."
+            "The probabilities of an example do not sum to 1. `predict` gives logits: apply softmax first. NaN means "
+            "that training diverged."
         )
     if labels.shape != probabilities.shape[:1] or not np.isin(labels, np.arange(probabilities.shape[1])).all():
         raise ValueError(
@@ -388,7 +388,7 @@ def contributions(model, text, target=None):
 def contributions_of(model, text, target=None):
     """Returns the contributions that `contributions` plots: (values (length,), tokens, name of the output)."""
     if not isinstance(model, TextClassifier | TextRegressor):
-        raise ValueError(f"A {type(model).__name__} has no score of a class: give a TextClassifier or TextRegressor.")
+        raise ValueError(f"A {type(model).__name__} has no scores of classes: pass a TextClassifier or TextRegressor.")
     arrays = model.rows([text])
     tokens = _tokens_of(model, arrays)
     rows = {name: keras.ops.convert_to_tensor(array) for name, array in arrays.items()}

@@ -39,8 +39,8 @@ def retrieval_scores(found, relevant, at=10):
         places = [getattr(text, "number", text) for text in texts]
         if not all(map(is_number, [*grades, *grades.values(), *places])) or len(grades) < len(of_query):
             raise ValueError(
-                f"query {query}: expected the numbers of texts, each once, and whole numbers as grades; "
-                f"got {str(of_query)[:80]} for what was found as {str(places)[:80]}."
+                f"query {query}: expected the numbers of texts, each once, with whole numbers as grades. The relevant "
+                f"texts are {str(of_query)[:80]}, the found texts {str(places)[:80]}."
             )
         judged += [ir_measures.Qrel(str(query), str(number), int(grade)) for number, grade in grades.items()]
         # By places, since the library's measures order equal scores in different ways.
@@ -114,8 +114,8 @@ def mine_hard_negatives(
             rows.append((anchor, positive, *(corpus[number] for number in negatives)))
     if len(rows) < len(anchors):
         warn_user(
-            f"{len(anchors) - len(rows)} of {len(anchors)} rows have fewer than {num_negatives} negatives and are left "
-            "out: give a larger corpus, or a smaller relative_margin."
+            f"{len(anchors) - len(rows)} of {len(anchors)} pairs have fewer than {num_negatives} negatives and are "
+            "left out: give a larger corpus, or a smaller relative_margin."
         )
     return tuple(map(list, zip(*rows, strict=True))) if rows else ([],) * (2 + num_negatives)
 

@@ -243,7 +243,7 @@ def test_several_gpus_of_which_one_is_used_are_mentioned(monkeypatch):
     import torch
 
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-    with pytest.warns(UserWarning, match="4 accelerators are visible, and one of them is used"):
+    with pytest.warns(UserWarning, match="4 accelerators are visible, but only one is used"):
         enter()
 
 

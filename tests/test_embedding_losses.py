@@ -132,7 +132,7 @@ def test_a_loss_keeps_its_settings_and_is_float32(kind):
 
 
 def test_rows_of_another_number_of_texts_are_refused():
-    with pytest.raises(ValueError, match="takes rows of 2 texts, but these have 3"):
+    with pytest.raises(ValueError, match="needs 2 texts in each example, but found 3"):
         CosineSimilarityLoss()(np.zeros(2), np.zeros((2, 3, 5), "float32"))
 
 
@@ -151,7 +151,7 @@ def test_matryoshka_learns_vectors_that_may_be_cut_and_refuses_widths_that_there
         MatryoshkaLoss(EmbedDistillLoss(), [4, 2])
     with pytest.raises(ValueError, match="mini_batch_size is 0"):
         MultipleNegativesRankingLoss(mini_batch_size=0)
-    with pytest.raises(ValueError, match="weights has 1 numbers for 2 dims"):
+    with pytest.raises(ValueError, match="There are 1 weights for 2 dims"):
         MatryoshkaLoss(CosineSimilarityLoss(), [4, 2], [1.0])
 
 

@@ -1,5 +1,7 @@
-"""The pages are found by readers' words and are read once: titles and beginnings, lengths of sentences, usual words."""
+"""The pages are found by readers' words and are read once: titles and beginnings, lengths of sentences, usual words,
+which messages use as well."""
 
+import ast
 import functools
 import re
 
@@ -31,6 +33,10 @@ UNUSUAL = {
     r"\b20\d\d-\d\d-\d\d\b": "no dates of measurements",
 }
 LONGEST = 45
+# Where messages are checked; models, encoders, configurations, export, training and serving follow.
+FOLDERS = ("text", "preprocessing", "checkpoints", "callbacks", "distribution", "layers", "kernels")
+WITH_MESSAGES = [*(ROOT / "keras_bert_impl").glob("*.py")]
+WITH_MESSAGES += [file for name in FOLDERS for file in (ROOT / "keras_bert_impl" / name).rglob("*.py")]
 # What readers search for, and a page that has to be among the first five.
 SEARCHES = {
     "sentiment analysis": "text_classification",
@@ -100,6 +106,37 @@ def test_the_pages_have_the_words_of_readers(page):
     text = without_code(page.read_text(encoding="utf-8"))
     found = {pattern: re.findall(f".*{pattern}.*", text) for pattern in UNUSUAL}
     assert {one: f"{lines[0].strip()}: {UNUSUAL[one]}" for one, lines in found.items() if lines} == {}
+
+
+def messages(source):
+    """The strings that a program raises or warns with, {} where values are inserted."""
+    for node in ast.walk(ast.parse(source)):
+        warns = isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("warn", "warn_user")
+        if isinstance(node, ast.Raise) or warns:
+            parts = [part for part in ast.walk(node) if isinstance(part, ast.JoinedStr | ast.Constant)]
+            inner = {id(value) for part in parts if isinstance(part, ast.JoinedStr) for value in part.values}
+            yield from (_with_gaps(part) for part in parts if id(part) not in inner)
+
+
+def _with_gaps(part):
+    values = part.values if isinstance(part, ast.JoinedStr) else [part]
+    return "".join(str(value.value) if isinstance(value, ast.Constant) else "{}" for value in values)
+
+
+def test_messages_are_found():
+    source = 'if bad:\n    raise ValueError(f"a {b} " "c")\nwarnings.warn(f"{d} e", stacklevel=2)\nprint("f")\n'
+    assert [one for one in messages(source) if " " in one] == ["a {} c", "{} e"]
+
+
+def test_messages_have_the_words_of_readers():
+    unusual = {
+        f"{file.relative_to(ROOT)}: {one}": UNUSUAL[pattern]
+        for file in WITH_MESSAGES
+        for one in messages(file.read_text(encoding="utf-8"))
+        for pattern in UNUSUAL
+        if re.search(pattern, one)
+    }
+    assert unusual == {}
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)

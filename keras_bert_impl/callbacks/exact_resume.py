@@ -194,8 +194,8 @@ class ExactResume(StepCallback):
         for step, expected in self.notes["checksums"].items():
             if checksum(data.batch(int(step))) != expected:
                 raise ValueError(
-                    f"{where} Batch {int(step):,} of its data was different: the data has changed, or is shuffled anew "
-                    f"in each process. {REMEDY}"
+                    f"{where} Batch {int(step):,} of its data was different: the data has changed, or its order "
+                    f"differs in each process. {REMEDY}"
                 )
             data.checksums[int(step)] = expected
 
@@ -203,8 +203,8 @@ class ExactResume(StepCallback):
         """Tells where the next call of Keras' `fit` begins. Raises ValueError if a begun epoch now has another size."""
         if done and self.notes["steps_per_epoch"] != steps_per_epoch:
             raise ValueError(
-                f"{self.state.directory} holds an epoch of {self.notes['steps_per_epoch']} steps, {done} of them done, "
-                f"but this one has {steps_per_epoch}: pass the same steps_per_epoch."
+                f"{self.state.directory} was saved at step {done} of {self.notes['steps_per_epoch']} of an epoch, "
+                f"but this epoch has {steps_per_epoch} steps: pass the same steps_per_epoch."
             )
         self.epoch, self.step, self.done, self.steps_per_epoch = epoch, step, done, steps_per_epoch
         self.data.epoch_start = step - done

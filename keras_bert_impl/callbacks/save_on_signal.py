@@ -32,7 +32,7 @@ class SaveOnSignal(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         if self.resume.data is None:
-            raise ValueError("SaveOnSignal saves through the ExactResume that it was given: pass this one to fit, too.")
+            raise ValueError("SaveOnSignal saves with its own ExactResume callback: pass that one to fit as well.")
         self.signal.listen()
 
     def on_train_batch_end(self, batch, logs=None):

@@ -137,7 +137,7 @@ class TrainingState:
         if self.directory.is_dir() and any(path.name.endswith(DAMAGED) for path in self.directory.iterdir()):
             raise ValueError(
                 f"All states in {self.directory} are damaged, and have been renamed to *{DAMAGED}: restore them from a "
-                "copy, or remove the directory to begin with the first step."
+                "copy, or remove the directory to start again from the first step."
             )
         return None
 
@@ -271,7 +271,7 @@ class FileState:
         try:
             return self.file[name]
         except (ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise OSError(f"{self.path} was intact when it was checked, and now it is not readable: {error}") from None
+            raise OSError(f"{self.path} was intact when it was checked, but can no longer be read: {error}") from None
 
 
 # What zipfile and NumPy raise for damaged files; RuntimeError where a byte says that the file is encrypted.

@@ -28,7 +28,7 @@ def check_orbax():
     """Raises ImportError if Orbax, which is an extra, is missing."""
     if importlib.util.find_spec("orbax") is None or importlib.util.find_spec("orbax.checkpoint") is None:
         raise ImportError(
-            "Several JAX processes save their state by Orbax, and so does a single one to a remote directory: pip "
+            "Orbax is needed to save the state of several JAX processes, or to a remote directory: pip "
             "install 'keras_bert_impl[orbax]' on all of them."
         )
 

@@ -63,8 +63,8 @@ def steps_of(x, y=None, sample_weight=None, batch_size=None, steps_per_epoch=Non
         found = FunctionSteps(x, steps_per_epoch)
     else:
         raise ValueError(
-            f"{type(x).__name__} can only be read from its beginning, and may hold other batches the next time. Pass "
-            "lists of texts, arrays, a keras.utils.PyDataset, a tf.data.Dataset, or a function from the step to one "
+            f"{type(x).__name__} can only be read from its beginning, and may yield other batches the next time. Pass "
+            "lists of texts, arrays, a keras.utils.PyDataset, a tf.data.Dataset, or a function that maps a step to one "
             "of the last two."
         )
     return found
@@ -94,7 +94,7 @@ class ArrayBatches(keras.utils.PyDataset):
         self.arrays = keras.tree.map_structure(keras.ops.convert_to_numpy, parts)
         sizes = {len(array) for array in keras.tree.flatten(self.arrays)}
         if len(sizes) != 1:
-            raise ValueError(f"The arrays have {' and '.join(map(str, sorted(sizes)))} rows: all need the same number.")
+            raise ValueError(f"The arrays have different lengths: {' and '.join(map(str, sorted(sizes)))}.")
         (self.examples,) = sizes
         self.batch_size, self.shuffle = batch_size, shuffle
         self.is_seed_drawn, self.seed = seed is None, drawn_seed() if seed is None else seed
@@ -139,14 +139,14 @@ class PyDatasetSteps:
         ]
         if changes and not self.has_passes:
             raise ValueError(
-                f"{kind.__name__}.{changes[0]} changes its batches from one epoch to the next, and it cannot be told "
-                "which epoch to begin with. Give it a method start_epoch(epoch) after which its batches depend only "
+                f"{kind.__name__}.{changes[0]} changes its batches from one epoch to the next, but it cannot start "
+                "at a given epoch. Give it a method start_epoch(epoch) after which its batches depend only "
                 "on this number and their index."
             )
         if shuffle and not self.has_passes and dataset.num_batches is not None:
             raise ValueError(
-                f"shuffle=True makes Keras permute the batches of {kind.__name__} in an order that is not the same "
-                "the next time: pass shuffle=False, or give the dataset an order of its own and start_epoch(epoch)."
+                f"shuffle=True makes Keras permute the batches of {kind.__name__} in an order that cannot be "
+                "repeated: pass shuffle=False, or let the dataset shuffle itself and define start_epoch(epoch)."
             )
         self.dataset, self.size = dataset, dataset.num_batches
         self.steps_per_epoch = steps_per_epoch or self.size

@@ -91,7 +91,7 @@ class StopOnBadLoss(StepCallback):
             rows = {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
             self.directory.mkdir(parents=True, exist_ok=True)
             np.savez(path, **rows)
-        return f"{path} holds the rows of the batch."
+        return f"{path} holds the examples of the batch."
 
 
 def named(batch):

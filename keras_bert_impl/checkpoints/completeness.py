@@ -39,7 +39,7 @@ def check_weights(model, rows, form):
         seen.add(weight.path)
     if lost:
         raise ValueError(
-            f"{form} has no place for {_listed(lost)} of this {type(model).__name__}: they would be lost. "
+            f"{form} cannot store {_listed(lost)} of this {type(model).__name__}: they would be lost. "
             f"{_remedy(model, lost)}"
         )
 
@@ -75,7 +75,7 @@ def check_is_bert(encoder, form):
     """Raises ValueError for an encoder of another family than BERT, for a format that has only BERT."""
     if encoder.config.model_type != "bert":
         raise ValueError(
-            f"{form} has no {encoder.config.family}: save it with save_pretrained, in Hugging Face's format."
+            f"{form} does not support {encoder.config.family}: save it with save_pretrained, in Hugging Face's format."
         )
 
 
@@ -95,7 +95,7 @@ def _remedy(model, lost):
         return "Add the LoRA updates to the kernels first: model.merge_lora()."
     whole = "Keep everything with model.save('model.keras')"
     of_encoder = {weight.path for weight in getattr(model, "encoder", model).weights}
-    return f"{whole}." if of_encoder & set(lost) else f"{whole}, or leave the head out: save model.encoder."
+    return f"{whole}." if of_encoder & set(lost) else f"{whole}, or save model.encoder, without the head."
 
 
 def _settings_of(model, tokenizer):

@@ -107,7 +107,7 @@ def open_source(directory):
     found = [prefix for prefix in prefixes if prefix.name == CHECKPOINT] or prefixes
     if len(found) != 1:
         names = ", ".join(prefix.name for prefix in prefixes) or "none"
-        raise ValueError(f"{directory} needs one checkpoint, {CHECKPOINT}.index, and holds {names}.")
+        raise ValueError(f"{directory}: expected one checkpoint, {CHECKPOINT}.index, found {names}.")
     prefix = str(found[0])
     try:
         reader = tf.train.load_checkpoint(prefix)
@@ -140,8 +140,8 @@ def save(model, directory, tokenizer=None):
     config, rows = encoder.config.to_google(), table(encoder.config)  # first, since it may raise
     if huggingface.task_of(model) not in TASKS:
         raise ValueError(
-            f"{FORM} has no model with the head of a {type(model).__name__}. Save model.encoder to leave the head out, "
-            "or keep everything with save_pretrained."
+            f"{FORM} does not support the head of a {type(model).__name__}. Save model.encoder, without the head, or "
+            "keep everything with save_pretrained."
         )
     completeness.check_weights(model, rows, FORM)
     if getattr(model, "class_names", None) is not None:

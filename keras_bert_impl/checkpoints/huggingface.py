@@ -79,8 +79,8 @@ def save(model, directory, tokenizer=None, dtype="float32"):
     completeness.check_weights(model, rows, FORM)
     if task not in family.tasks:
         warn_user(
-            f"transformers has no {family.class_name(task)}: it opens the encoder of {directory} alone, and this "
-            "library all of it."
+            f"transformers has no {family.class_name(task)}: it opens only the encoder of {directory}. This library "
+            "opens the whole model."
         )
     # Tensors of a model without a head have no prefix; BERT's always has a pooler, even if ours does not use it.
     dense = [weight for weight in model.weights if weight.path.startswith("dense_")]  # of a TextEmbedder
@@ -115,8 +115,8 @@ def save(model, directory, tokenizer=None, dtype="float32"):
         model_card.write(open_checkpoint(target), tokenizer, target, directory)
     if left:
         warn_user(
-            f"{directory} held a model of sentence-transformers, which a {type(model).__name__} is not: removed "
-            f"{', '.join(left)}."
+            f"{directory} contained a sentence-transformers model, but a {type(model).__name__} is not one: its files "
+            f"{', '.join(left)} were removed."
         )
 
 
@@ -144,8 +144,8 @@ def task_of(model):
     task = getattr(model, "counterpart", None)
     if task is None:
         raise ValueError(
-            f"A {type(model).__name__} has no counterpart in transformers, as which checkpoints hold models: save its "
-            "encoder, or keep everything with model.save('model.keras')."
+            f"A {type(model).__name__} has no counterpart in transformers, so it cannot be saved in that format: save "
+            "its encoder, or keep everything with model.save('model.keras')."
         )
     return task
 
@@ -159,8 +159,8 @@ def open_checkpoint(directory):
     directory = pathlib.Path(directory)
     if (directory / "adapter_config.json").is_file():  # which transformers follows, whatever else is there
         raise ValueError(
-            f"{directory / 'adapter_config.json'}: the directory holds an adapter of the library peft, which changes a "
-            "model's weights. Merge it there with merge_and_unload(), and save the model to a directory without it."
+            f"{directory / 'adapter_config.json'}: peft adapters are not supported. Merge the adapter with peft's "
+            "merge_and_unload(), and save the model to another directory."
         )
     path = directory / "config.json"
     if not path.is_file():
@@ -173,8 +173,10 @@ def open_checkpoint(directory):
     is_bert = "model_type" in content or architecture is None or str(architecture).startswith("Bert")
     if not is_bert or model_type not in known:
         found, names = content.get("model_type"), ", ".join(known)
-        instead = f" Of its kind {INSTEAD[found]} opens." if found in INSTEAD else ""
-        raise ValueError(f"{path}: model_type is {found!r} for a {architecture}; known are {names}.{instead}")
+        instead = f" Similar models are {INSTEAD[found]}." if found in INSTEAD else ""
+        raise ValueError(
+            f"{path}: model_type {found!r} of {architecture} is not supported. Supported are {names}.{instead}"
+        )
     family = known[model_type]
     config = family.config_class.from_content(path, content)
     source, dense = open_source(directory, config), sentence_transformers.dense_folders(directory)
@@ -367,7 +369,7 @@ def _shards(index):
     for name in names:
         # An index is untrusted input: it must not lead out of its directory.
         if pathlib.PurePath(name).name != name or not (index.parent / name).is_file():
-            raise ValueError(f"{index} names the shard {name!r}, which is not beside it.")
+            raise ValueError(f"{index} names the shard {name!r}, which is not in the same folder.")
     return [index.parent / name for name in names]
 
 

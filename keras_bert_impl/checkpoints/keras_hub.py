@@ -125,7 +125,7 @@ def save(model, directory, tokenizer=None):
     config = encoder.config
     if config.activation != "gelu_tanh":
         raise ValueError(
-            f"KerasHub's BERT computes 'gelu_tanh' only, but this encoder has {config.activation!r}. Set "
+            f"KerasHub's BERT supports only 'gelu_tanh', but this encoder has {config.activation!r}. Set "
             "activation='gelu_tanh' to accept the difference, which is about 1e-3 for exact GELU."
         )
     directory = pathlib.Path(directory)

@@ -142,8 +142,8 @@ def write(checkpoint, tokenizer, target, home, facts=None, place=HERE):
         return False
     if facts is None and (left_out := [name for name, value in vars(facts_of(home)).items() if value]):
         warnings.warn(
-            f"{before} said of the weights before: {', '.join(left_out)}. The new card leaves this out; "
-            "kbi.checkpoints.write_card adds what still holds.",
+            f"{before} described the previous weights: {', '.join(left_out)}. The new card omits this; "
+            "kbi.checkpoints.write_card adds the parts that still apply.",
             stacklevel=2,
         )
     facts, target = facts or CardFacts(), pathlib.Path(target)

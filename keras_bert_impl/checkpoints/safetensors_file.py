@@ -66,5 +66,5 @@ def _read_header(file, size):
         # The size of an unknown type is unknown, too; a tensor of such a type is refused before it is read.
         is_filled = are_numbers and (kind not in BYTES or end - begin == math.prod(shape) * BYTES[kind])
         if not is_filled or not begin <= end <= size - start:
-            raise ValueError(f"{name} of type {kind} and shape {shape} has the bytes {begin} to {end} of {size:,}")
+            raise ValueError(f"{name} of type {kind} and shape {shape} cannot be bytes {begin} to {end} of {size:,}")
     return entries, start

@@ -238,7 +238,7 @@ def _read_modules(path):
             _refuse(path, f"{kind} has kwargs {kwargs!r:.80}")
         # A checkpoint is untrusted input: it must not lead out of its directory.
         if folder == ".." or "/" in folder or "\\" in folder:
-            raise ValueError(f"{path}: {kind} has the path {folder!r:.80}, expected a folder beside this file.")
+            raise ValueError(f"{path}: {kind} has the path {folder!r:.80}, expected a folder next to this file.")
     folders = [folder for _, folder, _ in steps]
     found = {name: folder for name, folder in zip(ours, folders, strict=True) if name != "Dense"}
     return {**found, "Dense": [folder for name, folder in zip(ours, folders, strict=True) if name == "Dense"]}
@@ -277,7 +277,7 @@ def _checked(path, known):
 
 def _refuse(path, what, model="TextEmbedder", needed="all of pooling, normalize and sequence_length"):
     raise ValueError(
-        f"{path}: {what}, which {model} does not support: it would give other numbers than the checkpoint's model. To "
+        f"{path}: {what}, which {model} does not support: its outputs would differ from the original model's. To "
         f"use the encoder alone, give {needed}."
     )
 

@@ -164,7 +164,7 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
     remember(encoder, random - used_groups)  # a pooler that the head does not use, but that is saved with the encoder
     remember(model, random & used_groups)
     if still:
-        warn_user(f"{source.path} was saved before {', '.join(still)} had been trained: its values are random.")
+        warn_user(f"{source.path} was saved before {', '.join(still)} had been trained, so its values are random.")
     if report:
         print(f"{source.path}: {ledger}")
     elif ledger.new:
@@ -251,15 +251,15 @@ def check_tokenizer_rows(tokenizer, config, source):
     words, rows = tokenizer.vocabulary_size, config.vocabulary_size
     if words > rows:
         raise ValueError(
-            f"{source.path}: the token embedding has {rows} rows, but the vocabulary beside it has {words} words: "
+            f"{source.path}: the token embedding has {rows} rows, but the vocabulary next to it has {words} words: "
             "they do not belong together."
         )
     # Embeddings are rounded up to a multiple of 8 to 128, for speed. Otherwise words were lost: the other ids stay
     # right, but these words are split into pieces.
     if rows - words >= 128 or (rows > words and rows % 8):
         warn_user(
-            f"{source.path}: the token embedding has {rows} rows, but the vocabulary beside it has only {words} words: "
-            "check that it is the right one and complete."
+            f"{source.path}: the token embedding has {rows} rows, but the vocabulary next to it has only {words} "
+            "words: check that it is the right one and complete."
         )
 
 

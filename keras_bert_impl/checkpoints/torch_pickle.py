@@ -156,7 +156,7 @@ def _check(name, tensor, sizes):
     last = tensor.offset + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.strides, strict=True))
     held = sizes.get(tensor.storage.key, 0) // BYTES[tensor.storage.kind]
     is_outside = 0 not in tensor.shape and last >= held
-    _refuse_if(is_outside, f"{name} of shape {tensor.shape} needs {last + 1} numbers of a storage of {held}")
+    _refuse_if(is_outside, f"{name} of shape {tensor.shape} needs {last + 1} numbers, but its storage has {held}")
 
 
 # The unpickler in Python: the one in C allocates as much memory as a number in the file asks for.
@@ -173,7 +173,7 @@ class _Description(pickle._Unpickler):
             return lambda tensor, *rest: tensor
         if module == "torch" and name in STORAGES:
             return STORAGES[name]
-        raise ValueError(f"it asks to run {module}.{name}, which does not describe a tensor: refused")
+        raise ValueError(f"it asks to run {module}.{name}, which does not describe a tensor")
 
     def persistent_load(self, saved):
         is_storage = isinstance(saved, tuple) and len(saved) in (5, 6) and saved[0] == "storage"

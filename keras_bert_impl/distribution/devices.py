@@ -113,13 +113,13 @@ def _mention_idle_devices():
         import torch
 
         count = torch.cuda.device_count()
-        remedy = "Keras does not distribute torch; on JAX, --distribution data_parallel uses all"
+        remedy = "Keras does not distribute models on torch; on JAX, --distribution data_parallel uses all"
     else:
         import tensorflow as tf
 
         count, remedy = len(tf.config.list_physical_devices("GPU")), "--distribution mirrored uses all"
     if count > 1:
-        warnings.warn(f"{count} accelerators are visible, and one of them is used: {remedy}.", stacklevel=2)
+        warnings.warn(f"{count} accelerators are visible, but only one is used: {remedy}.", stacklevel=2)
 
 
 def _strategy(options):

@@ -73,7 +73,7 @@ def check_tracing():
     kind = device_kind()
     if "tpu" in (jax.config.jax_platforms or "tpu") and not kind.startswith("TPU"):
         raise ValueError(
-            f"A profile cannot be recorded: libtpu is installed, but {kind} computes, and JAX would crash. Set the "
+            f"A profile cannot be recorded: libtpu is installed, but JAX runs on {kind} and would crash. Set the "
             f"environment variable JAX_PLATFORMS={'cpu' if kind == 'cpu' else 'cuda'}, or uninstall libtpu."
         )
 

@@ -106,9 +106,9 @@ def check_same_batch(batch):
     found = zlib.crc32(b"".join(array.tobytes() for array in arrays))
     if len(set(gathered_from_processes(found >> 1))) > 1:
         raise ValueError(
-            "The processes hold different lists or arrays, or in another order: give each of them all rows, of which "
-            "its devices take their part, after keras.utils.set_random_seed(0) in all of them. Only a dataset of a "
-            "process holds its part."
+            "The processes hold different lists or arrays, or the same in another order. Call "
+            "keras.utils.set_random_seed(0) in every process and give each one all examples: its devices take their "
+            "part. Only a dataset may hold another part of the examples in each process."
         )
 
 

@@ -102,7 +102,7 @@ class CompiledSteps:
             return found and (*found, data)
         except torch._dynamo.exc.TorchDynamoException as error:
             self.jit_compile = False
-            warn_user(f"Steps are computed without torch's compiler: {_reason(error)}")
+            warn_user(f"Steps run without torch's compiler: {_reason(error)}")
             return None
 
 

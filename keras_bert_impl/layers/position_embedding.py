@@ -59,6 +59,6 @@ def check_length(length, max_length):
     """Raises ValueError if rows are known to be longer than a table of positions."""
     if length is not None and length > max_length:
         raise ValueError(
-            f"A row of {length} tokens is longer than the model's max_length {max_length}: truncate the rows, or build "
+            f"A sequence of {length} tokens exceeds the model's max_length {max_length}: truncate it, or build "
             "the model with a larger max_length."
         )

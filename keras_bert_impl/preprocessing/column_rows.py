@@ -36,8 +36,8 @@ class ChoicePreprocessor(Preprocessor):
         for index, endings in enumerate(choices):
             if len(endings) != len(choices[0]):
                 raise ValueError(
-                    f"text {index} has {len(endings)} choices, but text 0 has {len(choices[0])}: all texts need the "
-                    "same number."
+                    f"text {index} has {len(endings)} choices, but text 0 has {len(choices[0])}: give every text "
+                    "the same number of choices."
                 )
         repeated = [text for text, endings in zip(texts, choices, strict=True) for _ in endings]
         columns = to_strings(repeated), to_strings([ending for endings in choices for ending in endings])
@@ -107,7 +107,7 @@ def labelled_pairs(x, y=None, sample_weight=None):
     """
     if y is not None:
         raise ValueError(
-            "Labels beside queries, positives and negatives: leave y out, or give (queries, texts) with the relevance "
+            "Queries, positives and negatives take no labels: leave y out, or give (queries, texts) with the relevance "
             "of each pair."
         )
     queries, *columns = columns_of(x)

@@ -139,8 +139,8 @@ def labels_of_spans(row, text, word_spans, spans, class_names):
         words = np.flatnonzero((word_spans[:, 0] < stop) & (word_spans[:, 1] > start))
         if not 0 <= start < stop <= len(text) or not len(words) or any(labels[word] != "O" for word in words):
             raise ValueError(
-                f"labels[{row}]: the span {span} is not within text {row}, of {len(text)} characters, holds no word, "
-                "or shares one with another span."
+                f"labels[{row}]: the span {span} is not within the {len(text)} characters of text {row}, contains no "
+                "word, or overlaps another span."
             )
         marks = [begin, *[inside] * (len(words) - 2), end] if len(words) > 1 else [single]
         for word, prefix in zip(words, marks, strict=True):

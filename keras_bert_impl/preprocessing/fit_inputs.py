@@ -24,7 +24,7 @@ from keras_bert_impl.preprocessing.text_batches import TextBatches
 from keras_bert_impl.preprocessing.texts import BatchSource, in_memory, in_order_of_classes, is_texts, received
 from keras_bert_impl.text.tokenizers.rows import ROW_MULTIPLE
 
-WITHOUT_LABELS = "The texts have no labels: pass (texts, labels), as validation_data, too."
+WITHOUT_LABELS = "The texts have no labels: pass (texts, labels), also for validation_data."
 
 
 class Training(typing.NamedTuple):
@@ -216,7 +216,7 @@ def _windows_of_source(model, preprocessor, source, class_weight):
 def _refuse_steps(steps):
     """Raises ValueError: lists are evaluated by length, so that the first batches would be the shortest texts."""
     if steps is not None:
-        raise ValueError(f"steps={steps} is for datasets: of a list of texts, pass only those that you want.")
+        raise ValueError(f"steps={steps} applies to datasets only: pass a shorter list of texts instead.")
 
 
 def _texts_in(model, preprocessor, source, steps, with_labels):
@@ -226,7 +226,7 @@ def _texts_in(model, preprocessor, source, steps, with_labels):
         return None
     if source.num_batches == math.inf and steps is None:
         raise ValueError(
-            "The dataset is endless, and so would be its evaluation or prediction: pass steps, or validation_steps."
+            "The dataset is endless, so its evaluation or prediction would never end: pass steps, or validation_steps."
         )
     if preprocessor.truncate != "windows":
         return None

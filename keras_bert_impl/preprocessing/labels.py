@@ -117,7 +117,7 @@ def checked_word_labels(labels, name, counts, rule=None):
     for place, (row, count) in enumerate(zip(rows, counts, strict=True)):
         if row.shape != (count,):
             raise ValueError(
-                f"{name}[{place}] has {len(row)} values, but text {place} has {count} words: each word needs one."
+                f"{name}[{place}] has {len(row)} values, but text {place} has {count} words: give each word one."
             )
     array = _filled_up(rows, NO_LABEL[0])
     return array if rule is None else _checked_numbers(array, rule._replace(shape=array.shape), len(array), NO_LABEL)
@@ -217,13 +217,13 @@ def rows_of_zeros_and_ones(labels, class_names):
     if is_array and getattr(getattr(labels, "dtype", None), "kind", "f") not in "OSUT":
         return labels
     if any(isinstance(row, str | bytes) for row in labels):
-        raise ValueError("labels of several classes are a list for each text, and one of them is a string.")
+        raise ValueError("labels contain a string, expected a list of classes for each text, such as ['a', 'b'].")
     rows = [row.tolist() if hasattr(row, "tolist") else list(row) for row in labels]
     if rows and all(len(row) == len(class_names) and set(row) <= {0, 1} for row in rows):
         if all(_may_be_class_numbers(row) for row in rows):
             raise ValueError(
-                "labels could be lists of class numbers, or rows of 0 and 1: pass np.array(labels) for rows with a "
-                "column for each class, or give the names of the classes."
+                "The labels could be lists of class numbers, or rows of 0 and 1. Pass np.array(labels) if they are "
+                "rows with a column for each class, or give class names."
             )
         return np.array(rows, "int32")
     positions, by_number = {name: place for place, name in enumerate(class_names)}, named_by_numbers(class_names)
@@ -271,7 +271,7 @@ def _checked_numbers(labels, rule, count, ignored):
     if rule is None:
         return labels
     if labels.dtype.kind == "b" and not rule.are_booleans_clear:
-        raise ValueError(f"labels are booleans, which can be read both ways: each label is {rule.meaning}.")
+        raise ValueError(f"labels are booleans, whose meaning is ambiguous: each label is {rule.meaning}.")
     if rule.limit is None:
         refuse(labels, ~np.isfinite(labels), "labels", "not a finite number")
         if rule.scale is not None:
@@ -295,7 +295,7 @@ def checked_weights(weights, labels):
         weights = weights[:, 0]
     if weights.shape not in ((len(labels),), labels.shape):
         raise ValueError(
-            f"sample_weight has shape {weights.shape}, expected ({len(labels)},), one for each row"
+            f"sample_weight has shape {weights.shape}, expected ({len(labels)},), one for each example"
             + (f", or {labels.shape}, one for each label." if labels.ndim > 1 else ".")
         )
     return finite_weights(weights)
@@ -322,7 +322,7 @@ def _labels_of_text_tokens(labels, weights, rule, sizes, ignored):
         weights = checked_weights(weights, labels)
     # Labels behind the text were made for another tokenization; only a text that was cut may have more.
     behind = (np.arange(labels.shape[1]) >= sizes.tokens[:, None]) & (sizes.tokens < sizes.room)[:, None] & counts
-    refuse(labels, behind, "labels", "behind the last token of its text, where -1 is expected")
+    refuse(labels, behind, "labels", "after the last token of its text, where -1 is expected")
     return of_width(labels, sizes.width, NO_LABEL[0]), weights
 
 
@@ -332,8 +332,8 @@ def _numbers_of_tokens(values, name, sizes, padding):
     for place, (row, tokens) in enumerate(zip(rows, sizes.tokens, strict=True)):
         if row.ndim != 1 or len(row) < tokens:
             raise ValueError(
-                f"{name}[{place}] has shape {row.shape}, but text {place} has {tokens} tokens with control tokens: "
-                "give a number for each, or pass texts as lists of words with one for each word."
+                f"{name}[{place}] has shape {row.shape}, but text {place} has {tokens} tokens, including control "
+                "tokens: give a number for each, or pass lists of words and one number for each word."
             )
     return _filled_up(rows, padding)
 

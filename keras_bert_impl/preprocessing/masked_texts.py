@@ -94,7 +94,7 @@ class MaskedLMPreprocessor(TextPreprocessor):
     def rows(self, x, y=None, sample_weight=None, check=None):
         """The Rows of texts, not yet masked."""
         if check is not None and (y is not None or sample_weight is not None):
-            raise ValueError("The labels of texts are the words that are masked: leave y and sample_weight out.")
+            raise ValueError("The labels are the masked words of the texts: leave y and sample_weight out.")
         if check is not None and not is_texts(x):
             to_strings(x)  # which raises: the second column could be the names of classes
         return super().rows(x)

@@ -282,7 +282,7 @@ class TextPreprocessor(Preprocessor):
 
     def _in_graph(self, x, y, sample_weight):
         if self.has_windows:
-            raise ValueError("With windows a text has several rows: fit takes texts itself.")
+            raise ValueError("With windows, a text becomes several sequences: pass the texts to fit directly.")
         texts = x if isinstance(x, tuple) else (x,)
         rows = self._graph.rows_of_texts(*texts, sequence_length=self.sequence_length, truncate=self.truncate)
         return rows, self._graph.numbers(y), sample_weight
@@ -295,7 +295,7 @@ def parts_of_columns(columns, needed=("text",), optional="text_pair", targets=LA
     if not {*needed} <= {*found} or len(found) + len(labels) < len(columns) or len(labels) > 1:
         expected = ", ".join(filter(None, (*needed, optional, *targets[:1])))
         raise ValueError(
-            f"Got the columns {', '.join(columns)}, expected {expected}: let the data be (inputs, labels)."
+            f"Got the columns {', '.join(columns)}, expected {expected}: pass the data as (inputs, labels)."
         )
     inputs = tuple(columns[name] for name in found)
     return inputs if len(found) > 1 else inputs[0], columns[labels[0]] if labels else None

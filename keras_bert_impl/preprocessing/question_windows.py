@@ -248,8 +248,8 @@ def _checked_answer(row, answer, context):
         places = [found.start() for found in re.finditer(f"(?={re.escape(answer)})", context)]
         if len(places) != 1:
             raise ValueError(
-                f"answers[{row}] is {answer[:60]!r}, which the context has {len(places)} times: give the position of "
-                "its first character, too, as (text, position)."
+                f"answers[{row}] is {answer[:60]!r}, which occurs {len(places)} times in the context: give the "
+                "position of its first character as well, as (text, position)."
             )
         answer = answer, *places
     text, start = answer[0], int(answer[1])  # which pandas makes a float where one of a column is missing

@@ -52,8 +52,8 @@ def weights_by_number(class_weight, model):
     several = len(output) > 2 or model.multi_label or model.own_losses
     if several or (model.class_names is None and output[-1] == 1):
         raise ValueError(
-            f"class_weight is for rows of one class each, but those of a {type(model).__name__} have several, or none: "
-            "give sample_weight."
+            f"class_weight needs one class for each example, but a {type(model).__name__} has several or none: "
+            "use sample_weight instead."
         )
     if class_weight == "balanced":
         return class_weight

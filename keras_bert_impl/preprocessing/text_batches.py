@@ -80,7 +80,7 @@ class TextBatches(keras.utils.PyDataset):
         """
         batch = next(iter(self.source.open()), None)
         if batch is None:
-            raise ValueError("The dataset yields no batch: it is empty, or all that it held was filtered out.")
+            raise ValueError("The dataset yields no batch: it is empty, or all its elements were filtered out.")
         self._converted(batch, 0)
 
     def sample(self, index):

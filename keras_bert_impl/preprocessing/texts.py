@@ -69,7 +69,7 @@ def to_word_lists(x):
     """A list of lists of str. Raises ValueError naming the text that is not a list of words."""
     for index, words in enumerate(x):
         if not isinstance(words, list | np.ndarray):
-            raise ValueError(f"text {index} is {repr(words)[:60]}, but others are lists of words.")
+            raise ValueError(f"text {index} is {repr(words)[:60]}, but other texts are lists of words.")
     return list(map(to_strings, x))
 
 
@@ -113,8 +113,8 @@ def columns_of(x):
         for index, row in enumerate(x):
             if not isinstance(row, tuple):
                 raise ValueError(
-                    f"row {index} is {repr(row)[:60]}, neither a string nor a tuple: give a tuple of columns, (firsts, "
-                    "seconds), or a list of tuples, [(first, second), ...]."
+                    f"element {index} is {repr(row)[:60]}, expected a string or a tuple. Pairs of texts are a tuple of "
+                    "columns, (firsts, seconds), or a list of tuples, [(first, second), ...]."
                 )
         columns = zip(*x, strict=True)
     else:
@@ -149,7 +149,7 @@ def in_order_of_classes(labels, names):
         return labels
     found = [str(column) for column in columns]
     if len(found) > 1 and sorted(found) != sorted(names):
-        raise ValueError(f"The columns of the labels are {found}, the classes {list(names)}.")
+        raise ValueError(f"The columns of the labels are {found}, but the classes are {list(names)}.")
     return np.asarray(labels if len(found) < 2 else labels[[columns[found.index(name)] for name in names]])
 
 

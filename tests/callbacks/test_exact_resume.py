@@ -200,7 +200,7 @@ def test_another_training_is_refused(tmp_path):
 def test_an_epoch_that_has_begun_keeps_its_size(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         build().fit(TEXTS, LABELS, batch_size=3, callbacks=[ExactResume(tmp_path, every_steps=2), Interrupt(3)])
-    with pytest.raises(ValueError, match="holds an epoch of 5 steps, 2 of them done, but this one has 4"):
+    with pytest.raises(ValueError, match="was saved at step 2 of 5 of an epoch, but this epoch has 4"):
         fit(tmp_path, steps_per_epoch=4)
 
 

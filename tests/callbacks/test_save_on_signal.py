@@ -94,5 +94,5 @@ def test_a_second_ctrl_c_ends_before_the_state_is_saved(with_ctrl_c, tmp_path):
 
 
 def test_without_its_exact_resume_it_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="pass this one to fit, too"):
+    with pytest.raises(ValueError, match="pass that one to fit as well"):
         build().fit(TEXTS, LABELS, verbose=0, callbacks=[SaveOnSignal(ExactResume(tmp_path))])

@@ -171,7 +171,7 @@ def test_weights_without_a_place_are_named(form, config):
     rows = module.table(config)
     completeness.check_weights(encoder, rows, "It")  # while the update is zero
     with_random_weights(encoder)
-    with pytest.raises(ValueError, match=r"It has no place for pooler/lora_kernel_a, pooler/lora_kernel_b of this Ber"):
+    with pytest.raises(ValueError, match=r"It cannot store pooler/lora_kernel_a, pooler/lora_kernel_b of this Ber"):
         completeness.check_weights(encoder, rows, "It")
 
 

@@ -147,7 +147,7 @@ def card_of(directory):
 def test_the_card_of_a_new_head_says_that_it_is_untrained_also_after_it_was_opened_again(with_new_head, tmp_path):
     with_new_head.save_pretrained(tmp_path / "one")
     assert "**Not trained:** `classifier`. " in card_of(tmp_path / "one")
-    with pytest.warns(UserWarning, match="saved before classifier had been trained: its values are random"):
+    with pytest.warns(UserWarning, match="saved before classifier had been trained, so its values are random"):
         again = kbi.TextClassifier.from_pretrained(tmp_path / "one")
     again.save_pretrained(tmp_path / "two")
     assert "**Not trained:** `classifier`. " in card_of(tmp_path / "two")

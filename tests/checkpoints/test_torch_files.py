@@ -123,5 +123,5 @@ def test_an_index_does_not_lead_out_of_its_directory(name, small_config, tmp_pat
     kbi.BertEncoder(small_config).save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").rename(tmp_path.parent / "secret.safetensors")
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": name}}))
-    with pytest.raises(ValueError, match=r"which is not beside it"):
+    with pytest.raises(ValueError, match=r"which is not in the same folder"):
         kbi.BertEncoder.from_pretrained(tmp_path)

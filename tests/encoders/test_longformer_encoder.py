@@ -280,7 +280,7 @@ def test_a_request_with_more_global_tokens_than_there_is_room_for_is_an_error(to
     text, endings = tf.constant(["the dog ran"]), [["home", "red rain"], ["home", "red rain the dog ran home"]]
     found = choose(text=text, endings=tf.constant(endings[:1]))["logits"]
     np.testing.assert_allclose(found, model.predict((["the dog ran"], endings[:1]), verbose=0), atol=1e-5)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="more global tokens than the 6 that the model has room"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more global tokens than the model's max_global"):
         choose(text=text, endings=tf.constant(endings[1:]))
 
 

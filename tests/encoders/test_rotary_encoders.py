@@ -163,7 +163,7 @@ def test_what_would_be_computed_otherwise_is_refused(name, changes, message, tmp
 @once
 def test_a_family_that_is_not_here_is_named_with_what_opens_instead(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "rembert"}')
-    with pytest.raises(ValueError, match="Of its kind xlm-roberta-base or xlm-roberta-large opens"):
+    with pytest.raises(ValueError, match="Similar models are xlm-roberta-base or xlm-roberta-large"):
         huggingface.open_checkpoint(tmp_path)
 
 

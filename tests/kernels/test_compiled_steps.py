@@ -18,7 +18,7 @@ from keras_bert_impl.kernels import compiled_steps
 from keras_bert_impl.optimization import BertAdamW
 
 torch = pytest.importorskip("torch")
-pytestmark = [on("torch"), pytest.mark.filterwarnings("error:Steps are computed without torch's compiler")]
+pytestmark = [on("torch"), pytest.mark.filterwarnings("error:Steps run without torch's compiler")]
 
 HEADS = {
     "text_classifier": lambda encoder, **own: kbi.TextClassifier(encoder, 3, **own),

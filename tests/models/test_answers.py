@@ -135,5 +135,5 @@ def test_outputs_that_are_nan_are_no_answers(kind, encoder, small_tokenizer):
 def test_booleans_do_not_say_whether_a_text_follows(encoder, small_tokenizer):
     """0 is a text that follows, as in Google's code, but True reads as if it did."""
     model = kbi.NextSentencePredictor(encoder, small_tokenizer)
-    with pytest.raises(ValueError, match="booleans, which can be read both ways: each label is 0 for a text"):
+    with pytest.raises(ValueError, match="booleans, whose meaning is ambiguous: each label is 0 for a text"):
         model.fit((TEXTS, TEXTS), [True, False, True], verbose=0)

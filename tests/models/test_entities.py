@@ -61,6 +61,6 @@ def test_a_word_that_is_marked_in_part_is_labelled_whole():
 )
 def test_spans_that_cannot_be_are_refused_with_their_row(spans):
     with pytest.raises(
-        ValueError, match=r"labels\[3\]: the span .* is not within text 3, of 34 characters, holds no word, or shares"
+        ValueError, match=r"labels\[3\]: the span .* is not within the 34 characters of text 3, contains no word"
     ):
         labels_of_spans(3, TEXT, WORDS, spans, ["O", "B-PER", "I-PER"])

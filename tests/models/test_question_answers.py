@@ -94,7 +94,7 @@ def test_every_form_of_an_answer_means_the_same():
 
 
 def test_an_answer_without_its_position_has_no_second_place_that_overlaps_the_first():
-    with pytest.raises(ValueError, match="which the context has 2 times"):
+    with pytest.raises(ValueError, match="which occurs 2 times in the context"):
         questions_of(["q"], ["a banana"], ["ana"])
 
 
@@ -103,7 +103,7 @@ def test_an_answer_without_its_position_has_no_second_place_that_overlaps_the_fi
     [
         ([("red", 3), None], r"answers\[0\] is 'red' at character 3, where the context has ' ca'"),
         ([("red", -48), None], r"answers\[0\] is 'red' at character -48"),
-        (["a", "the"], r"answers\[0\] is 'a', which the context has \d+ times"),
+        (["a", "the"], r"answers\[0\] is 'a', which occurs \d+ times in the context"),
     ],
 )
 def test_answers_that_do_not_stand_in_their_context_are_refused_with_the_row(model, answers, message):
@@ -114,7 +114,7 @@ def test_answers_that_do_not_stand_in_their_context_are_refused_with_the_row(mod
 def test_a_question_weighs_what_it_is_given_in_each_of_its_windows(model):
     rows = rows_of(model, model.make_preprocessor(), (QUESTIONS, [LONG, "the cat"]), [None, None], [0.5, 2])
     assert rows.weights.tolist() == [0.5] * (len(rows) - 1) + [2.0] and len(rows) > 4
-    with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\), expected \(2,\), one for each row"):
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\), expected \(2,\), one for each example"):
         model.fit((QUESTIONS, [LONG] * 2), [None] * 2, sample_weight=[1, 2, 3], verbose=0)
 
 

@@ -100,7 +100,7 @@ def test_negatives_are_pairs_of_their_own(reranker):
     reranker.compile("sgd", "binary_crossentropy", **QUICK_STEPS)
     history = reranker.fit(columns, validation_data=columns, verbose=0).history
     assert np.isfinite(history["loss"] + history["val_loss"]).all()
-    with pytest.raises(ValueError, match="Labels beside queries, positives and negatives"):
+    with pytest.raises(ValueError, match="Queries, positives and negatives take no labels"):
         reranker.fit(columns, [1, 0])
 
 

@@ -174,7 +174,7 @@ def test_the_pooler_is_left_as_it_was_and_saved(make, tmp_path):
     [
         ((FIRST, SECOND[:4]), "zip"),
         ([["the cat", "a dog"], ["rain", "mat"]], r"row 0 is \['the cat', 'a dog'\].*list of tuples"),
-        ((FIRST, SECOND, THIRD), "CosineSimilarityLoss takes rows of 2 texts, but these have 3"),
+        ((FIRST, SECOND, THIRD), "CosineSimilarityLoss needs 2 texts in each example, but found 3"),
     ],
 )
 def test_wrong_rows_are_named(columns, message, make):

@@ -147,7 +147,7 @@ def test_nothing_is_found_in_nothing(model):
         ((WORDS, [["O", "B-A"], *LABELS[1:]]), r"labels\[0\] has 2 values, but text 0 has 3 words"),
         ((WORDS, [*LABELS[:2], ["B-C"]]), r"labels\[2\]\[0\] is 'B-C', which is not one of the classes O, B-A"),
         ((WORDS, [*LABELS[:2], [5]]), r"labels\[2\]\[0\] is 5, out of range"),
-        ((["the cats", ["sat"]], [["O"], ["O"]]), "text 0 is 'the cats', but others are lists of words"),
+        ((["the cats", ["sat"]], [["O"], ["O"]]), "text 0 is 'the cats', but other texts are lists of words"),
         ((TEXTS, SPANS[:2]), "zip"),
     ],
 )

@@ -140,7 +140,7 @@ def test_the_weight_of_a_row_is_that_of_all_its_tokens(make):
     ("labels", "message"),
     [
         ([[1, 2], *TOKEN_LABELS[1:]], "labels[0] has shape (2,), but text 0 has 6 tokens"),
-        ([*TOKEN_LABELS[:2], [-1, 1, 2, 3, -1, 2]], "labels[2][5] is 2, behind the last token of its text"),
+        ([*TOKEN_LABELS[:2], [-1, 1, 2, 3, -1, 2]], "labels[2][5] is 2, after the last token of its text"),
     ],
 )
 def test_labels_of_other_tokens_than_ours_are_refused(make, labels, message):

@@ -85,7 +85,7 @@ def test_a_label_that_names_no_class_and_a_second_text_in_its_place_are_errors(s
     for text in ("a", tf.constant("a")):
         with pytest.raises(ValueError, match="no room"):
             TextPreprocessor(small_tokenizer, 2)(text)
-    with pytest.raises(ValueError, match="first text of row 1 alone"):
+    with pytest.raises(ValueError, match="first text of pair 1 alone"):
         TextPreprocessor(small_tokenizer, 8, "only_second")((["a", TEXTS[0]], ["the", "cat"]))
     with pytest.raises(ValueError, match="maybe"):
         TextPreprocessor(small_tokenizer, 8, class_names=["no", "yes"])("a", "maybe")

@@ -124,7 +124,7 @@ def test_a_weight_of_an_unknown_class_or_one_that_would_spoil_the_model_is_refus
     [(kbi.TextClassifier, {"num_classes": 3, "multi_label": True}), (kbi.TextRegressor, {}), (kbi.TextEmbedder, {})],
 )
 def test_a_model_whose_texts_have_not_one_class_refuses_class_weights(kind, arguments, make):
-    with pytest.raises(ValueError, match=f"{kind.__name__} have several, or none: give sample_weight"):
+    with pytest.raises(ValueError, match=f"{kind.__name__} has several or none: use sample_weight instead"):
         weights_by_number({0: 2.0}, make(kind, **arguments))
 
 

@@ -48,7 +48,7 @@ def test_rows_hold_a_pair_and_long_rows_are_longer(options, tmp_path):
 def test_a_vocabulary_has_each_token_once_and_no_empty_one():
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "aa"]
     for more in (["bb", "aa"], ["", "bb"]):
-        with pytest.raises(ValueError, match=r"vocabulary line [67]: .* is empty, or again in line"):
+        with pytest.raises(ValueError, match=r"vocabulary line [67]: .* is empty, or repeated in line"):
             kbi.WordPieceTokenizer([*words, *more])
 
 

@@ -33,7 +33,7 @@ def test_another_field_and_language_from_the_command_line(tmp_path, command, cap
     (tmp_path / "a.jsonl").write_text("\n".join(rows), encoding="utf-8")
     arguments = ["--input", tmp_path / "a.jsonl", "--output", tmp_path / "data", "--vocabulary_size", 200]
     call = [data_preparation.PrepareConfig, data_preparation.run, *arguments]
-    assert "Set text_field to the field with it" in command(*call)
+    assert "Set text_field to the field that holds the text" in command(*call)
     assert command(*call, "--text_field", "body", "--language", "zh") is None
     assert "no abbreviations are known for language zh" in capsys.readouterr().out
     held_out = (tmp_path / "data" / "held_out.txt").read_text(encoding="utf-8").splitlines()

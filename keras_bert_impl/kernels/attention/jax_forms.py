@@ -67,22 +67,22 @@ def why_not(inputs, place):
     batch, length, _ = inputs.query.shape
     dtype, mask = inputs.query.dtype, inputs.mask
     if inputs.bias is not None:
-        return "it adds no bias to the scores"
+        return "it does not support a bias of the scores"
     if inputs.global_places is not None:
-        return "it knows no global tokens"
+        return "it does not support global tokens"
     for count, axis, what in ((batch, place.batch_axis, "rows"), (inputs.num_heads, place.heads_axis, "heads")):
         if count % place.parts(axis):
             return f"{count} {what} cannot be shared evenly by {place.parts(axis)} devices"
     sizes = sizes_of(inputs, place)
     if sizes.together is None:
-        return f"{sizes.num_heads} heads of width {sizes.head_width} have no multiple of {tpu.LANES} columns"
+        return f"{sizes.num_heads} heads of width {sizes.head_width} do not have a multiple of {tpu.LANES} columns"
     if tpu_long.is_for(length) and inputs.dropout_rate:
         return (
-            f"rows of {length} tokens are longer than {tpu.MOST_TOKENS}, or than {tpu.MOST_UNEVEN_TOKENS} and no "
-            f"multiple of {tpu.LANES}, and the kernel for such rows knows no dropout"
+            f"sequences of {length} tokens are longer than {tpu.MOST_TOKENS}, or than {tpu.MOST_UNEVEN_TOKENS} and no "
+            f"multiple of {tpu.LANES}, and the kernel for such sequences has no dropout"
         )
     if dtype not in (jnp.bfloat16, jnp.float32):
-        return f"it computes bfloat16 and float32, not {dtype}"
+        return f"it supports bfloat16 and float32, not {dtype}"
     if mask is not None and inputs.sequence_ids is None and mask.shape[1:3] != (1, 1):
         return f"a mask of shape {mask.shape} differs between heads or queries, and there are no sequence_ids"
     return None

@@ -59,9 +59,9 @@ def _of_old_lengths(random, num_heads, blocks, size, count):
                 choice = middle[:last]  # their neighbours, too, in Google's code
             if len(choice) < count:
                 raise ValueError(
-                    f"block_size {size}: in rows of {', '.join(map(str, OLD_LENGTHS))} tokens, block {block} has "
-                    f"{len(choice)} blocks within {OLD_REACH} tokens to choose num_random_blocks {count} from. Choose "
-                    "a smaller block_size or fewer num_random_blocks, or set random_blocks='first_block'."
+                    f"block_size {size} is too large for num_random_blocks {count}: in sequences of "
+                    f"{', '.join(map(str, OLD_LENGTHS))} tokens, only {len(choice)} blocks can be drawn for block "
+                    f"{block}. Reduce block_size or num_random_blocks, or set random_blocks='first_block'."
                 )
             found[head, block - 1] = random.permutation(choice)[:count]
     return found[:, : blocks - 2]

@@ -39,7 +39,9 @@ def form_for(inputs):
     wrong = _what_is_wrong(inputs.num_heads, inputs.head_width, array.dtype, array.device, inputs.window)
     if not wrong:
         return by_flex
-    warnings.warn(f"Attention in long rows takes more memory and time than it could, since {wrong}.", stacklevel=2)
+    warnings.warn(
+        f"Attention in long sequences uses more memory and time than necessary, because {wrong}.", stacklevel=2
+    )
     return None
 
 

@@ -291,7 +291,7 @@ def model_of(tokenizer: MmBertTokenizer) -> bytes:
     reached = {pair for pair in merges if pair[0] in parts and pair[1] in parts}
     if order != sorted(order) or allowed != reached or place.keys() & names:
         raise ValueError(
-            "the merges are not those of a SentencePiece model, which merges any two pieces that are a third one "
+            "the merges are not those of a SentencePiece model, which merges any two tokens that form a third one "
             "together: a graph cannot follow them. Export to the formats onnx, openvino or litert."
         )
 

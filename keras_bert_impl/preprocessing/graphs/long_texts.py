@@ -56,7 +56,7 @@ def checked_output(model, rows):
     output, config = model(rows, training=False), model.encoder.config
     if not hasattr(config, "max_global_tokens"):
         return output
-    message = f"A text has more global tokens than the {config.max_global_tokens} that the model has room for."
+    message = f"A text has more global tokens than the model's max_global_tokens, {config.max_global_tokens}."
     return tf.debugging.assert_all_finite(output, message)
 
 

@@ -27,8 +27,8 @@ def truncate_pairs(a, b, max_tokens, rule):
         tf.debugging.assert_less_equal(
             a.row_lengths(),
             tf.constant(max_tokens, tf.int64),
-            message=f"A first segment alone is longer than the {max_tokens} tokens a pair has room for, and the rule "
-            "'only_second' does not cut it. Shorten it, or use a larger sequence_length.",
+            message=f"The first text of a pair alone is longer than the {max_tokens} tokens that fit in a pair, and "
+            "'only_second' does not truncate it: shorten it, or use a larger sequence_length.",
         )
     kept = kept_lengths(a.row_lengths(), b.row_lengths(), max_tokens, rule, tf.minimum, tf.maximum)
     return _first_tokens(a, kept[0]), _first_tokens(b, kept[1])

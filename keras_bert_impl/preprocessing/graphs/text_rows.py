@@ -23,7 +23,7 @@ def graph_of(tokenizer, offsets):
     if isinstance(tokenizer, WordPieceTokenizer):
         if tokenizer.added_tokens:
             raise ValueError(
-                f"A TensorFlow graph does not find added tokens, such as {next(iter(tokenizer.added_tokens))!r}, and "
+                f"A TensorFlow graph cannot find added tokens, such as {next(iter(tokenizer.added_tokens))!r}, and "
                 "would give other ids: pass texts as a list or an array instead of a tf.data.Dataset, and export to "
                 "another format than a SavedModel of strings."
             )
@@ -196,7 +196,7 @@ class Graph:
         begin = tf.strings.length(tf.strings.substr(context, 0, start, unit="UTF8_CHAR"))
         end = begin + tf.strings.length(text)
         is_there = tf.debugging.assert_equal(
-            tf.strings.substr(context, begin, end - begin), text, "No answer is there."
+            tf.strings.substr(context, begin, end - begin), text, "The context has no such answer at answer_start."
         )
         with tf.control_dependencies([is_there]):
             shared = tf.where((begins < end) & (ends > begin) & (end > begin))[:, 0]

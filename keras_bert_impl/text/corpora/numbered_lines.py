@@ -94,7 +94,7 @@ def _refuse_utf16(chunk):
     # line break: 8 % of the bytes in Russian text. They are the first or the second bytes of characters.
     zeros, seconds = chunk.count(0), chunk[1::2].count(0)
     if 100 * zeros >= len(chunk):
-        reason = "as in a damaged file or one that is no text; remove them (tr -d '\\000')."
+        reason = "as in a damaged file or one that is not text; remove them (tr -d '\\000')."
         if min(seconds, zeros - seconds) < 0.1 * zeros:
             order = "LE" if seconds > zeros - seconds else "BE"
             reason = f"as in UTF-16, not UTF-8; convert the file to UTF-8 (iconv -f UTF-16{order} -t UTF-8)."

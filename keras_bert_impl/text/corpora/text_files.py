@@ -139,7 +139,7 @@ class TextCorpus:
         if is_empty:
             first = f" First problem: {self.problems[0].place}: {self.problems[0].reason}" if self.problems else ""
             raise ValueError(
-                f"No sentence in the {len(self.files)} file(s) at {self.path}; {len(self.problems)} problem(s)."
+                f"No text found in the {len(self.files)} file(s) at {self.path} ({len(self.problems)} problem(s))."
                 f"{first} Expected UTF-8 text, or .jsonl rows with the text in the field {self.text_field!r}."
             )
 
@@ -182,7 +182,7 @@ class TextCorpus:
     def _report(self, place, reason):
         if self.on_error == "raise":
             raise ValueError(
-                f'{place}: {reason} (To skip what cannot be read: on_error="skip", or keras-bert prepare-data '
+                f'{place}: {reason} (To skip unreadable texts: on_error="skip", or keras-bert prepare-data '
                 "--skip_unreadable true.)"
             )
         self.problems.append(Problem(place, reason))
@@ -259,7 +259,9 @@ def _text_of_row(line, field):
     row = json.loads(line.decode())
     if not isinstance(row, dict) or not isinstance(row.get(field), str):
         found = ", ".join(row) if isinstance(row, dict) else type(row).__name__
-        raise ValueError(f'no text in the field "{field}"; the row has {found}. Set text_field to the field with it.')
+        raise ValueError(
+            f'no text in the field "{field}"; the row has {found}. Set text_field to the field that holds the text.'
+        )
     if half := next((character for character in row[field] if "\ud800" <= character <= "\udfff"), None):
-        raise ValueError(f'field "{field}" holds U+{ord(half):04X}, half of a character of UTF-16, which is no text.')
+        raise ValueError(f'field "{field}" contains U+{ord(half):04X}, half of a UTF-16 character, which is not text.')
     return row[field]

@@ -23,8 +23,8 @@ BUFFER_BYTES = 1 << 18
 FLOAT_LIST, INT64_LIST = 2, 3
 BEHIND = 2  # zeros behind the records: where a broken one says that a field follows, none is found
 NO_EXAMPLE = (
-    "The file holds other records than tf.train.Example messages with packed numbers, as keras-bert prepare-data and "
-    "google-research/bert's create_pretraining_data.py write them."
+    "The records are not tf.train.Example messages with packed numbers, which keras-bert prepare-data and "
+    "google-research/bert's create_pretraining_data.py write."
 )
 
 

@@ -178,7 +178,7 @@ def check_predictions(predictions_per_sequence, length, masking_rate):
     """Raises ValueError if a row of this length cannot have so many predictions."""
     if length is not None and predictions_per_sequence > length:
         raise ValueError(
-            f"predictions_per_sequence {predictions_per_sequence} exceeds the {length} tokens of a row. "
+            f"predictions_per_sequence {predictions_per_sequence} exceeds the {length} tokens of a sequence. "
             f"BERT predicts {masking_rate:.0%} of them: use {max(1, round(masking_rate * length))}."
         )
 

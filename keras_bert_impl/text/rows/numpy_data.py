@@ -92,8 +92,8 @@ class TrainingBatches(keras.utils.PyDataset):
         self.streams = streams if repeat else 1
         if self.rows.static_masks and masking is not None:
             raise ValueError(
-                "These rows were masked while they were prepared, and are read with masking None: for a direction, "
-                "prepare the data without static_masks."
+                "These rows were masked while they were prepared (static_masks): read them with masking None, or "
+                "prepare the data again without static_masks."
             )
         self.features = widths_of(self.rows, getattr(masking, "unit", None) == "phrase")
         self.whole_batches = whole_batches or repeat
@@ -177,7 +177,7 @@ class TrainingBatches(keras.utils.PyDataset):
                 for start in range(passed, count, ROWS_AT_ONCE):
                     records = reader.read(min(ROWS_AT_ONCE, count - start))
                     if start + len(records) < min(start + ROWS_AT_ONCE, count):
-                        raise DamagedRecords(f"{path} has fewer than the {count:,} rows expected.")
+                        raise DamagedRecords(f"{path}: expected {count:,} rows, found fewer. Prepare the data again.")
                     yield records
 
     def _repeated(self, step):
@@ -220,7 +220,7 @@ def check_parts(parts, batch_size, whole_batches):
     if batch_size % parts or (parts > 1 and not whole_batches):
         raise ValueError(
             f"Batches of {batch_size} rows (whole_batches={whole_batches}) cannot be divided evenly among {parts} "
-            f"processes: use whole batches, of a multiple of {parts} rows."
+            f"processes: use whole batches and a batch size that is a multiple of {parts}."
         )
 
 
@@ -228,8 +228,8 @@ def check_streams(streams, batch_size, parts, num_files):
     """Raises ValueError if the files cannot be divided among `streams` for batches of `parts` parts."""
     if streams > 1 and (batch_size % streams or streams % parts or streams > num_files):
         raise ValueError(
-            f"{streams} streams must divide the {batch_size} rows of a batch, be a multiple of the number of "
-            f"processes, {parts}, and not be more than the {num_files} files of training rows."
+            f"{streams} streams: expected a divisor of the batch size, {batch_size}, and a multiple of the number of "
+            f"processes, {parts}. There must be at most {num_files} streams, one for each training file."
         )
 
 

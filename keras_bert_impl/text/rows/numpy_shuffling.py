@@ -107,7 +107,7 @@ class _Group:
         while len(found) < count:
             if self._reader is None:
                 if not self._waiting:
-                    raise DamagedRecords(f"{self._last} or a file before it has fewer rows than expected.")
+                    raise DamagedRecords(f"{self._last}, or a file read before it, has fewer rows than expected.")
                 self._last = self._waiting.pop()
                 self._reader = RecordReader(self._last)
             part = how(self._reader, count - len(found))

@@ -26,7 +26,7 @@ def read_phrases(path):
     """
     phrases = [" ".join(line.split()) for line in text_lines(pathlib.Path(path)) if line.strip()]
     if not phrases:
-        raise ValueError(f"{path} holds no phrases: expected one a line.")
+        raise ValueError(f"{path} contains no phrases: expected one phrase a line.")
     return phrases
 
 

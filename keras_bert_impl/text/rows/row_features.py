@@ -90,7 +90,9 @@ def features_in(columns, widths):
             continue
         values, lengths = columns[name]
         if (lengths != max(width, 1)).any():
-            raise ValueError(f"A row has {lengths[lengths != max(width, 1)][0]} values of {name}, expected {width}.")
+            raise ValueError(
+                f"An example has {lengths[lengths != max(width, 1)][0]} values of {name}, expected {width}."
+            )
         found[name] = values.reshape(-1, width) if width else values
     return found
 

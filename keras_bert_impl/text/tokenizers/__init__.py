@@ -89,7 +89,8 @@ def kind_in(directory: str | Path) -> type[Tokenizer] | None:
         )
     if not found and "tokenizer.json" in files:
         raise ValueError(
-            f"{directory / 'tokenizer.json'} has an algorithm that is not known here: none of {', '.join(KINDS)}."
+            f"{directory / 'tokenizer.json'}: its tokenization algorithm is not supported. Supported are "
+            f"{', '.join(KINDS)}."
         )
     return found[0] if found else None
 
@@ -110,7 +111,7 @@ def open_tokenizer(directory: str | Path) -> Tokenizer:
     """
     kind = kind_in(directory)
     if kind is None:
-        raise FileNotFoundError(f"{directory} holds no vocabulary: none of {', '.join(VOCABULARY_FILES)}.")
+        raise FileNotFoundError(f"{directory} has no vocabulary: expected one of {', '.join(VOCABULARY_FILES)}.")
     return kind.from_pretrained(directory)
 
 

@@ -153,7 +153,7 @@ def _added_tokens(path, content, dialect):
         if flags:
             raise ValueError(
                 f"{path}: the added token {token['content']!r} has {', '.join(flags)}, which is not supported and "
-                "would give other ids. Remove the token from the file if no text holds it."
+                "would give other ids. Remove the token from the file if no text contains it."
             )
     return {"added_tokens": [token["content"] for token in added]}
 

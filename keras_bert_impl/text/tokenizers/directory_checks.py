@@ -40,7 +40,7 @@ def check_directory(tokenizer: Tokenizer, directory: str | Path) -> None:
     Raises: ValueError naming the file, and what would be read otherwise.
     """
     for problem in _problems(tokenizer, Path(directory)):
-        raise ValueError(f"{problem} Correct the file if that does not hold for the model.")
+        raise ValueError(f"{problem} Correct the file if it is wrong for the model.")
 
 
 def _problems(tokenizer: Tokenizer, directory: Path) -> Iterator[str]:
@@ -54,12 +54,12 @@ def _problems(tokenizer: Tokenizer, directory: Path) -> Iterator[str]:
         yield from _problems_of_tokens(tokenizer, directory / name, content, added)
     if steps and not _has_rows(tokenizer, steps.get("post_processor")):
         yield (
-            f"{directory / 'tokenizer.json'} has no post_processor that lays out texts and pairs as "
-            f"{type(tokenizer).__name__} does, and other programs would leave rows so."
+            f"{directory / 'tokenizer.json'} has no post_processor that adds control tokens to texts and pairs "
+            f"as {type(tokenizer).__name__} does: other programs would give other ids."
         )
     side = config.get("truncation_side") or (steps.get("truncation") or {}).get("direction")
     if str(side).lower() == "left":  # transformers asks tokenizer.json last
-        yield f"{directory}: the side of truncation is {side!r}, but here too long texts lose their ends."
+        yield f"{directory}: the side of truncation is {side!r}, but this library truncates long texts at their end."
 
 
 def _files(directory):
@@ -79,7 +79,7 @@ def _problems_of_class(tokenizer, path, name):
     known = {tokenizer.published_class, *tokenizer.similar_classes, *ANY_CLASS}
     if name is not None and str(name).removesuffix("Fast") not in known:
         yield (
-            f"{path}: tokenizer_class is {name}, which is not known to give the ids of the {type(tokenizer).__name__} "
+            f"{path}: tokenizer_class is {name}, which may give other ids than the {type(tokenizer).__name__} used "
             f"here. {OTHER_TOKENIZER}"
         )
 
@@ -105,8 +105,8 @@ def _problems_of_tokens(tokenizer, path, config, added):
     if words:
         yield (
             f"{path}: {len(words)} added tokens, such as {', '.join(words[:4])}, are matched in the text as a whole. "
-            f"{type(tokenizer).__name__} would cut them to pieces and give other ids. Remove them from the file if no "
-            "text holds them."
+            f"{type(tokenizer).__name__} would split them and give other ids. Remove them from the file if no text "
+            "contains them."
         )
 
 

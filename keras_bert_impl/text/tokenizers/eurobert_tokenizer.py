@@ -60,7 +60,7 @@ class EuroBertTokenizer(ModernBertTokenizer):
         super().__init__(vocabulary, merges, added_tokens=added_tokens)
         missing = [token for token in byte_tokens() if token not in self._ids]
         if missing:
-            raise ValueError(f"the vocabulary lacks {len(missing)} of the 256 bytes, such as {missing[0]!r}.")
+            raise ValueError(f"the vocabulary has no token for {len(missing)} of 256 bytes, such as {missing[0]!r}.")
 
     def pipeline(self, masks: bool = False) -> Pipeline:
         pipeline = Pipeline(models.BPE(self._ids, self.merges, ignore_merges=True))
@@ -145,7 +145,7 @@ def _rows_in(step, control, path):
     steps = (step or {}).get("processors") or [step or {}]
     found = next((one for one in steps if one.get("type") == "TemplateProcessing"), None)
     if found is None:
-        raise ValueError(f"{path} has no TemplateProcessing that says how texts stand in rows.")
+        raise ValueError(f"{path} has no TemplateProcessing, which says where control tokens are added to texts.")
     names = {control[2]: "sep", control[0]: "cls"}
     slots = [[], [], []]
     place = 0

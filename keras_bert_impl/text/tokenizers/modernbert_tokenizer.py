@@ -154,8 +154,8 @@ class MmBertTokenizer(ModernBertTokenizer):
         ]
         if missing:
             raise ValueError(
-                f"the vocabulary has no {missing[0]}, nor {len(missing) - 1} others of the 256 bytes: characters that "
-                "it does not hold would be lost."
+                f"the vocabulary has no token for {len(missing)} of 256 bytes, such as {missing[0]}: characters "
+                "that need them would be lost."
             )
         self.bytes_of = {self._ids[name]: bytes([byte]) for byte, name in enumerate(BYTES) if name in self._ids}
 

@@ -115,8 +115,8 @@ def ids_from_texts(tokenizer, first, second=None, sequence_length=512, truncate=
     kept = [kept_lengths(len(a), len(b), room, truncate) for a, b in whole]
     if too_long := [row for row, (_, of_second) in enumerate(kept) if of_second < 0]:
         raise ValueError(
-            f"The first text of row {too_long[0]} alone is longer than the {room} tokens that a pair has room for, and "
-            f"{truncate!r} does not cut it: shorten it, or use a larger sequence_length."
+            f"The first text of pair {too_long[0]} alone is longer than the {room} tokens that fit in a pair, and "
+            f"{truncate!r} does not truncate it: shorten it, or use a larger sequence_length."
         )
     pairs = [(a[:of_a], b[:of_b]) for (a, b), (of_a, of_b) in zip(whole, kept, strict=True)]
     return [a for a, _ in pairs], [b for _, b in pairs], sum(len(a) + len(b) > room for a, b in whole)
@@ -158,7 +158,7 @@ def longest_question(sequence_length, question_length=64):
 
 def sentence_without_mask(text, mask):
     """What `fill_mask` and the server say of a text without a mask."""
-    return f"There is no {mask} in the text {text[:60]!r}: write {mask} for the word to guess."
+    return f"There is no {mask} in the text {text[:60]!r}: write {mask} in place of the word to guess."
 
 
 def kept_lengths(first, second, room, truncate="longest_first", least=min, most=max):
@@ -241,5 +241,5 @@ def room_for_text(template, is_pair, sequence_length):
     """The tokens of text that a row holds. Raises ValueError if there are none."""
     control = template.num_control(is_pair)
     if sequence_length <= control:
-        raise ValueError(f"sequence_length {sequence_length} leaves no room for text beside {control} control tokens.")
+        raise ValueError(f"sequence_length {sequence_length} leaves no room for text after {control} control tokens.")
     return sequence_length - control

@@ -184,8 +184,8 @@ def _settings_and_table(path, content, kind, whose):
     joins_spaces = any(step in SEVERAL_SPACES for step in ends) or before[:1] == [kind.split]
     if settings is None or in_order != steps or not joins_spaces:
         raise ValueError(
-            f"{path}: the steps of normalizer and pre_tokenizer are not those of {whose} algorithm, which is used "
-            "here and would give other ids."
+            f"{path}: normalizer or pre_tokenizer has other steps than {whose} algorithm, which is used here and "
+            "would give other ids."
         )
     spaces = before[1:] if before[:1] == [kind.split] else before
     check_step(path, "pre_tokenizer", spaces[0] if len(spaces) == 1 else {}, METASPACE, whose)

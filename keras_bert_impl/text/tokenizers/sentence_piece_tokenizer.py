@@ -214,8 +214,8 @@ class SentencePieceTokenizer(Tokenizer):
         config = read_json_if_there(config_path)
         if config.get("add_prefix_space") is False:
             raise ValueError(
-                f"{config_path}: add_prefix_space is False, but a space is put before each text here, as the family's "
-                "models have learnt, and the ids of first words would differ. Remove the entry if that is right."
+                f"{config_path}: add_prefix_space is False, but this tokenizer puts a space before each text, as the "
+                "family's published models expect. Remove the entry if this model expects it as well."
             )
         said = {name: bool(config[key]) for name, key in cls.options.items() if config.get(key) is not None}
         model = directory / cls.files[0]
@@ -374,14 +374,18 @@ class XLMRobertaTokenizer(SentencePieceTokenizer):
     def _vocabulary(self):
         pieces = super()._vocabulary()
         if pieces[:3] != ["<unk>", "<s>", "</s>"]:
-            raise ValueError(f"The model begins with {' '.join(pieces[:3])}, expected <unk> <s> </s> as XLM-RoBERTa's.")
+            raise ValueError(
+                f"The SentencePiece model begins with {' '.join(pieces[:3])}, but XLM-RoBERTa's with <unk> <s> </s>."
+            )
         return ["<s>", "<pad>", "</s>", "<unk>", *pieces[3:], "<mask>"]
 
     @classmethod
     def _in_model_order(cls, pieces, path):
         tokens = [token for token, _ in pieces]
         if tokens[:4] != ["<s>", "<pad>", "</s>", "<unk>"] or tokens[-1] != "<mask>":
-            raise ValueError(f"{path} does not begin with <s> <pad> </s> <unk> and end with <mask>, as XLM-RoBERTa's.")
+            raise ValueError(
+                f"{path}: an XLM-RoBERTa vocabulary must begin with <s> <pad> </s> <unk> and end with <mask>."
+            )
         return [pieces[3], pieces[0], pieces[2], *pieces[4:-1]]
 
     def _our_ids(self, ids):
@@ -411,7 +415,9 @@ class CamembertTokenizer(XLMRobertaTokenizer):
     def _in_model_order(cls, pieces, path):
         tokens = [token for token, _ in pieces]
         if (*tokens[:5], tokens[-1]) != (*cls.before, "<mask>"):
-            raise ValueError(f"{path} does not begin with {' '.join(cls.before)} and end with <mask>, as CamemBERT's.")
+            raise ValueError(
+                f"{path}: a CamemBERT vocabulary must begin with {' '.join(cls.before)} and end with <mask>."
+            )
         return [pieces[3], *pieces[5:-1]]
 
     def _our_ids(self, ids):

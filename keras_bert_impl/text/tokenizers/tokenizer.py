@@ -84,8 +84,8 @@ class Tokenizer:
         if len(self._ids) < len(self.vocabulary) or "" in self._ids:
             line, token = next((n, one) for n, one in enumerate(self.vocabulary) if not one or self._ids[one] != n)
             raise ValueError(
-                f"{source} line {line + 1}: {token!r} is empty, or again in line {self._ids[token] + 1}. A token has "
-                "one id, that of the later line in transformers: rename the earlier one, e.g. to [unused1]."
+                f"{source} line {line + 1}: {token!r} is empty, or repeated in line {self._ids[token] + 1}. Each token "
+                "needs one id, in transformers that of the later line: rename the earlier one, e.g. to [unused1]."
             )
         missing = [name for name in names if name not in self._ids]
         if missing:

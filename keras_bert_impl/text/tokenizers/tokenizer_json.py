@@ -93,8 +93,8 @@ def tokens_by_id(path: Path, ids: object, content: dict) -> list[str]:
         if ids[token] != place:
             what = f"id {place} is missing" if ids[token] > place else f"id {ids[token]} is given twice"
             raise ValueError(
-                f"{path}: {what}, at the token {token!r}. Ids are rows of the embedding and must be 0, 1, 2, ... "
-                "without gaps: fill a gap with a token such as [unused1]."
+                f"{path}: {what}, at the token {token!r}. Ids number the rows of the embedding, so they must be "
+                "0, 1, 2, ... without gaps: fill a gap with a token such as [unused1]."
             )
     return tokens
 
@@ -123,8 +123,8 @@ def check_step(path, step, found, expected, whose="Google's"):
         default = None if name == "type" and step != "model" else value
         if (found.get(name, default) or None) != (value or None):
             raise ValueError(
-                f"{path}: {name} of the {step} is {found.get(name)!r}, expected {value!r}: {whose} algorithm, which is "
-                "used here, would give other ids."
+                f"{path}: {name} of the {step} is {found.get(name)!r}, expected {value!r}. This library uses {whose} "
+                "algorithm, which would give other ids."
             )
 
 
@@ -135,8 +135,8 @@ def agreed(directory, what, name, of_steps, of_file):
     """
     if None not in (of_steps, of_file) and of_steps != of_file:
         raise ValueError(
-            f"{directory}: {name} and tokenizer.json have different {what}, and programs differ in which they follow. "
-            "Correct one of the files, or remove the one that does not belong to the model."
+            f"{directory}: {name} and tokenizer.json have different {what}, and programs differ in which file they "
+            "read. Correct one of the files, or remove the one that does not belong to the model."
         )
     return of_file if of_steps is None else of_steps
 

@@ -49,7 +49,7 @@ def test_only_second_keeps_the_first_whole():
 
 
 def test_only_second_refuses_a_first_segment_that_is_too_long():
-    complaint = "longer than the 2 tokens a pair has room for, and the rule 'only_second' does not cut it. Shorten it"
+    complaint = "longer than the 2 tokens that fit in a pair, and 'only_second' does not truncate it: shorten it"
     with pytest.raises(tf.errors.InvalidArgumentError, match=complaint):
         pack(TOKENIZER, ragged([[1], [1, 2, 3]]), ragged([[6], [7]]), 5, rule="only_second")
 
@@ -75,8 +75,8 @@ def test_single_segment_loses_its_end_and_is_padded_with_the_given_id():
 @pytest.mark.parametrize(
     ("second", "sequence_length", "complaint"),
     [
-        (None, 1, "sequence_length 1 leaves no room for text beside 2 control tokens."),
-        ([[1]], 2, "sequence_length 2 leaves no room for text beside 3 control tokens."),
+        (None, 1, "sequence_length 1 leaves no room for text after 2 control tokens."),
+        ([[1]], 2, "sequence_length 2 leaves no room for text after 3 control tokens."),
     ],
 )
 def test_rows_too_short_for_special_tokens_are_refused(second, sequence_length, complaint):

@@ -37,7 +37,7 @@ def test_hostile_texts_and_code_points_give_googles_ids(step, lowercase):
 
 
 def test_a_graph_of_added_tokens_is_refused():
-    with pytest.raises(ValueError, match=r"does not find added tokens, such as '\[E1\]'"):
+    with pytest.raises(ValueError, match=r"cannot find added tokens, such as '\[E1\]'"):
         graph_of(WordPieceTokenizer(WORDS, added_tokens={"[E1]": {}}), offsets=False)
 
 

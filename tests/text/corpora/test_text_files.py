@@ -182,7 +182,7 @@ def test_missing_path_and_folder_without_text_are_errors_with_a_remedy(tmp_path)
 
 def test_files_without_a_sentence_are_an_error_that_names_the_first_problem(tmp_path):
     (tmp_path / "a.txt").write_text("\n\n")
-    with pytest.raises(ValueError, match=r"No sentence in the 1 file\(s\) at .*; 0 problem\(s\)\."):
+    with pytest.raises(ValueError, match=r"No text found in the 1 file\(s\) at .* \(0 problem\(s\)\)\."):
         list(TextCorpus(tmp_path))
     (tmp_path / "b.jsonl").write_text("bad\n")
     with pytest.raises(ValueError, match=r"1 problem\(s\)\. First problem: .*b\.jsonl:1: Expecting value"):

@@ -126,7 +126,9 @@ def test_same_seed_and_epoch_repeat_and_others_differ():
 
 @pytest.mark.parametrize(("length", "advised"), [(2, 1), (17, 3)])
 def test_more_predictions_than_tokens_are_refused(length, advised):
-    complaint = rf"predictions_per_sequence 20 exceeds the {length} tokens of a row\. .* 15% of them: use {advised}\.$"
+    complaint = (
+        rf"predictions_per_sequence 20 exceeds the {length} tokens of a sequence.* 15% of them: use {advised}\.$"
+    )
     with pytest.raises(ValueError, match=complaint):
         mask(rows_of([length], length))
 

@@ -149,7 +149,7 @@ def test_batches_that_cannot_be_are_refused_as_by_tf_data(path):
     for options, message in (
         ({"batch_size": 500}, "examples do not fill a batch of 500"),
         ({"batch_size": 4, "part": (0, 3)}, r"Batches of 4 rows .* among 3 processes"),
-        ({"batch_size": 4, "streams": 2}, "2 streams must divide"),
+        ({"batch_size": 4, "streams": 2}, "2 streams: expected a divisor of"),
     ):
         with pytest.raises(ValueError, match=message):
             opened([path], **SHAPE, **options)

@@ -120,8 +120,8 @@ class EncoderConfig:
             value = getattr(self, name)
             if not isinstance(value, int) or not 0 <= value < self.vocabulary_size:
                 raise ValueError(
-                    f"{name} {value!r} is outside the vocabulary of {self.vocabulary_size}: give that of your "
-                    f"tokenizer, {name}=tokenizer.{name}."
+                    f"{name} {value!r} is outside the vocabulary of {self.vocabulary_size} tokens. Pass your "
+                    f"tokenizer's, {name}=tokenizer.{name}."
                 )
         if self.heads_have_gelu and self.activation != "gelu":
             raise ValueError(
@@ -240,7 +240,7 @@ class EncoderConfig:
         found = found | {key: value for key, value in cls.left_out.items() if found.get(key) is None}
         missing = [theirs for _, theirs in cls.huggingface_keys[:5] if theirs not in found]
         if missing:
-            raise ValueError(f"{path} lacks {', '.join(missing)}: it is not the configuration of a {cls.family}.")
+            raise ValueError(f"{path} lacks {', '.join(missing)}: it is not the configuration of a {cls.family} model.")
         fields = {ours: found[theirs] for ours, theirs in cls.huggingface_keys if theirs in found}
         activation = activations[found.get(cls.activation_key, "gelu")]
         fields |= {ours: found[theirs] for ours, theirs in cls.optional_keys if found.get(theirs) is not None}

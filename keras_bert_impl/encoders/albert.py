@@ -22,7 +22,7 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 
 @dataclasses.dataclass(frozen=True)
 class AlbertConfig(EncoderConfig):
-    """The shape of an ALBERT encoder; the defaults are albert-base-v2 (Lan et al. 2020, table 1).
+    """Configuration of an ALBERT model. The defaults are albert-base-v2 (Lan et al. 2020, table 1).
 
     Arguments and errors are those of BertConfig, and:
 
@@ -94,7 +94,7 @@ class AlbertConfig(EncoderConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class AlbertEncoder(FamilyEncoder):
-    """The encoder of Lan et al. 2020, as a functional model.
+    """Turns token IDs into vectors with ALBERT (Lan et al. 2020), as a functional Keras model.
 
     Differences from BERT: embeddings are narrow, 128 columns, and a dense layer projects them to the width of the
     blocks; all layers share one block's weights, or those of a few groups; of two segments it learns which is the

@@ -32,7 +32,7 @@ RIGHT_TO_LEFT = "bert_right_to_left"  # the model_type of a BERT that reads from
 
 @dataclasses.dataclass(frozen=True)
 class BertConfig(EncoderConfig):
-    """The sizes and settings of a BERT encoder. The defaults are BERT-base, uncased (Devlin et al. 2019, section 3).
+    """Configuration of a BERT model. The defaults are BERT-base, uncased (Devlin et al. 2019, section 3).
 
     `BertConfig.from_name` has the published sizes: bert_tiny, bert_mini, bert_small, bert_medium (Turc et al. 2019),
     bert_base and bert_large.

@@ -25,7 +25,7 @@ NO_ANSWER = 1e6  # taken from the scores of a question's tokens, as in transform
 
 @dataclasses.dataclass(frozen=True)
 class BigBirdConfig(EncoderConfig):
-    """The shape of a BigBird encoder; the defaults are bigbird-roberta-base (Zaheer et al. 2020, section 4, ITC).
+    """Configuration of a BigBird model. The defaults are bigbird-roberta-base (Zaheer et al. 2020, section 4, ITC).
 
     Arguments and errors are those of BertConfig, and:
 
@@ -143,7 +143,7 @@ class BigBirdAttention(MultiHeadSelfAttention):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class BigBirdEncoder(FamilyEncoder):
-    """The encoder of Zaheer et al. 2020, as a functional model for long rows, in memory linear in their length.
+    """Turns token IDs of long texts into vectors with BigBird (Zaheer et al. 2020), with memory linear in length.
 
     Differences from BERT: a row is divided into blocks of tokens, of which the first and the last see all and are seen
     by all, the others beside them their neighbours and some random ones; dropout precedes the norm of the embeddings;

@@ -85,7 +85,7 @@ class DistanceConfig(EncoderConfig):
 
 @dataclasses.dataclass(frozen=True)
 class DebertaV2Config(DistanceConfig):
-    """The shape of a DeBERTa of version 2 or 3; the defaults are deberta-v3-base (He et al. 2021, "DeBERTaV3").
+    """Configuration of a DeBERTa model, version 2 or 3. The defaults are deberta-v3-base (He et al. 2021, "DeBERTaV3").
 
     Arguments and errors are those of BertConfig, without num_segments, and:
 
@@ -387,7 +387,7 @@ class DistanceEncoder(FamilyEncoder):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class DebertaV2Encoder(DistanceEncoder):
-    """The encoder of He et al. 2021 ("DeBERTa", and "DeBERTaV3"), as a functional model.
+    """Turns token IDs into vectors with DeBERTa, version 2 or 3 (He et al. 2021), as a functional Keras model.
 
     Differences from BERT: the products of queries and keys have terms of relative positions, whose vectors all layers
     share and project themselves; there are no absolute positions, no segments and no pooler, instead of which

@@ -16,7 +16,7 @@ from keras_bert_impl.layers.self_attention import split_dense
 
 @dataclasses.dataclass(frozen=True)
 class DebertaConfig(DistanceConfig):
-    """The shape of a DeBERTa of version 1; the defaults are deberta-base (He et al. 2021, "DeBERTa").
+    """Configuration of a DeBERTa model, version 1. The defaults are deberta-base (He et al. 2021, "DeBERTa").
 
     Arguments and errors are those of BertConfig, without num_segments, and:
 
@@ -70,7 +70,7 @@ class DisentangledAttentionV1(DisentangledAttention):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class DebertaEncoder(DistanceEncoder):
-    """The encoder of He et al. 2021 ("DeBERTa"), version 1, as a functional model.
+    """Turns token IDs into vectors with DeBERTa, version 1 (He et al. 2021), as a functional Keras model.
 
     Differences from version 2: each distance has a vector of its own, which is not normalized and which layers project
     by kernels of their own; keys have no bias. It learns masked words.

@@ -21,7 +21,7 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 
 @dataclasses.dataclass(frozen=True)
 class DistilBertConfig(EncoderConfig):
-    """The shape of a DistilBERT encoder; the defaults are distilbert-base-uncased (Sanh et al. 2019, section 3).
+    """Configuration of a DistilBERT model. The defaults are distilbert-base-uncased (Sanh et al. 2019, section 3).
 
     Arguments and errors are those of BertConfig, without num_segments and layer_norm_epsilon, which is always 1e-12.
     """
@@ -57,7 +57,7 @@ class DistilBertConfig(EncoderConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class DistilBertEncoder(FamilyEncoder):
-    """The encoder of Sanh et al. 2019, section 3, as a functional model.
+    """Turns token IDs into vectors with DistilBERT (Sanh et al. 2019, section 3), as a functional Keras model.
 
     Differences from BERT: half as many layers; no segments, so that only [SEP] separates the texts of a pair; no
     pooler, instead of which classifiers have a dense ReLU layer of their own (Hugging Face's `pre_classifier`); and a

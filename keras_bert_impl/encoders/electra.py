@@ -21,7 +21,7 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 
 @dataclasses.dataclass(frozen=True)
 class ElectraConfig(EncoderConfig):
-    """The shape of an ELECTRA encoder; the defaults are ELECTRA-Small's discriminator (Clark et al. 2020, table 6).
+    """Configuration of an ELECTRA model. The defaults are ELECTRA-Small's discriminator (Clark et al. 2020, table 6).
 
     Arguments and errors are those of BertConfig, and:
 
@@ -88,7 +88,7 @@ EMBEDDING_SIZES = ("vocabulary_size", "embedding_size", "max_length", "num_segme
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class ElectraEncoder(FamilyEncoder):
-    """The encoder of Clark et al. 2020, as a functional model.
+    """Turns token IDs into vectors with ELECTRA (Clark et al. 2020), as a functional Keras model.
 
     Differences from BERT: it learns which tokens a small generator has replaced, over all tokens (`ElectraPretrainer`);
     embeddings may be narrower or wider than the blocks, which a dense layer then projects; generator and discriminator

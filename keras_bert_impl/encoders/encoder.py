@@ -57,7 +57,7 @@ class FamilyEncoder(AdaptedModel):
         **of_family,
     ):
         if rematerialize and return_attention:
-            raise ValueError("return_attention needs the probabilities that rematerialize does not keep: set only one.")
+            raise ValueError("return_attention needs the probabilities that rematerialize does not keep. Set only one.")
         policy = keras.dtype_policies.get(dtype)
         inputs = self.inputs_of_rows(packed, **of_family)
         parts = Parts(config, policy, kernel_initializer(config), rematerialize, return_attention)
@@ -119,7 +119,7 @@ class FamilyEncoder(AdaptedModel):
         return list(self.connected.hidden_states)
 
     def last_context(self):
-        """What the last block is called with beside the hidden states, tensors of the graph by their names."""
+        """The last block's further arguments besides the hidden states: a dict of the graph's tensors by name."""
         return dict(self.connected.last_context)
 
     @property
@@ -128,7 +128,7 @@ class FamilyEncoder(AdaptedModel):
         return self.get_layer("token_embedding")
 
     def pooled(self, outputs, rows):
-        """The vectors that a classifier takes, (batch, hidden_size), from the outputs of this encoder for rows."""
+        """Returns the vectors for a text classifier, (batch, hidden_size), from this encoder's outputs for `rows`."""
         if "pooled_output" in outputs:
             return outputs["pooled_output"]
         return self.pool(outputs["sequence_output"][:, 0])
@@ -147,7 +147,7 @@ class FamilyEncoder(AdaptedModel):
         return self.output["sequence_output"], mask_positions
 
     def masked_lm_head(self):
-        """The layer that scores words by the embedding of tokens, from the states of masked ones."""
+        """Returns a new masked-LM head, which shares the token embedding unless the configuration unties it."""
         config = self.config
         return MaskedLMHead(
             self.token_embedding,
@@ -167,7 +167,7 @@ class FamilyEncoder(AdaptedModel):
         return outputs["sequence_output"]
 
     def token_vectors(self, outputs):
-        """The vectors that a classifier of tokens takes, (batch, length, hidden_size)."""
+        """Returns the vectors for a token classifier, (batch, length, hidden_size)."""
         return outputs["sequence_output"]
 
     def answer_vectors(self, outputs):
@@ -186,6 +186,7 @@ class FamilyEncoder(AdaptedModel):
         return {**outputs, "mean_pooled": mean_of_tokens(outputs["sequence_output"], rows)}
 
     def get_config(self):
+        """Returns the constructor's arguments as a dict, for `from_config`."""
         return {
             "config": self.config.to_dict(),
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
@@ -195,19 +196,20 @@ class FamilyEncoder(AdaptedModel):
 
     @classmethod
     def from_config(cls, config):
+        """Builds an encoder with new weights from the dict that `get_config` returns."""
         arguments = {**without_layer_records(config), "config": cls.config_class.from_dict(config["config"])}
         return restore_layer_records(cls(**arguments), config)
 
     @classmethod
     def from_pretrained(cls, path, report=False, **arguments):
-        """The encoder of a checkpoint.
+        """Loads the encoder of a checkpoint.
 
         Args:
-            path: a checkpoint directory, "hf://owner/name", or a name that `list_pretrained` prints.
-            report: print which tensors were used, left over and newly initialised.
-            arguments: of the constructor.
+            path (str): checkpoint directory, "hf://owner/name", or a name that `list_pretrained` prints.
+            report (bool): print which tensors were loaded, ignored and newly initialized. Default: False.
+            arguments: further arguments of the constructor, such as `dtype`.
 
-        Raises: ValueError if the checkpoint is damaged, of another family, or cannot be reached.
+        Raises: ValueError if the checkpoint is damaged, unreachable or from another family.
         """
         return checkpoints.encoder_from_pretrained(path, report, encoder_class=cls, **arguments)
 

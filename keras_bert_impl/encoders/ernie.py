@@ -13,7 +13,7 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 
 @dataclasses.dataclass(frozen=True)
 class ErnieConfig(EncoderConfig):
-    """The shape of an ERNIE encoder; the defaults are ERNIE 1.0 (Sun et al. 2019, section 4.1).
+    """Configuration of an ERNIE model. The defaults are ERNIE 1.0 (Sun et al. 2019, section 4.1).
 
     Arguments and errors are those of BertConfig, and:
 
@@ -48,8 +48,7 @@ class ErnieConfig(EncoderConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class ErnieEncoder(FamilyEncoder):
-    """The encoder of Sun et al. 2019 ("ERNIE: Enhanced Representation through Knowledge Integration"), as a functional
-    model.
+    """Turns token IDs into vectors with ERNIE (Sun et al. 2019), as a functional Keras model.
 
     It differs from BERT in what it learns from: phrases and entities are masked whole, see `masking.MaskingRule`. The
     published one has relu. Later versions add a learned vector of the pre-training task to the embeddings; here it is

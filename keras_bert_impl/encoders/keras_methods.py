@@ -42,8 +42,7 @@ class AdaptedModel(STEPS, keras.Model):
         print(checkpoints.published_table())
 
     def save_pretrained(self, directory):
-        """Writes `config.json`, `model.safetensors` and the tokenizer, if the model has one, as Hugging Face names
-        them."""
+        """Saves a Hugging Face checkpoint: `config.json`, `model.safetensors` and the model's tokenizer, if any."""
         checkpoints.huggingface.save(self, directory)
 
     def __call__(self, inputs, *arguments, **options):

@@ -27,7 +27,7 @@ GLOBAL_MASK = "global_mask"  # the input of "given"
 
 @dataclasses.dataclass(frozen=True)
 class LongformerConfig(roberta.RobertaConfig):
-    """The shape of a Longformer encoder; the defaults are longformer-base-4096 (Beltagy et al. 2020, section 5).
+    """Configuration of a Longformer model. The defaults are longformer-base-4096 (Beltagy et al. 2020, section 5).
 
     Arguments and errors are those of RobertaConfig, and:
 
@@ -195,7 +195,7 @@ def _without_probabilities(inputs):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class LongformerEncoder(FamilyEncoder):
-    """The encoder of Beltagy et al. 2020, as a functional model for long rows, in memory linear in their length.
+    """Turns token IDs of long texts into vectors with Longformer (Beltagy et al. 2020), with memory linear in length.
 
     Differences from RoBERTa: a token sees those in a window around it, and global tokens, which see the whole row by
     projections of their own. Which tokens are global depends on the head: a TextClassifier takes the first token, a

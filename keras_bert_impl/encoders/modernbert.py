@@ -19,7 +19,7 @@ MULTILINGUAL = {"vocabulary_size": 256000, "pad_id": 0, "local_theta": 160_000.0
 
 @dataclasses.dataclass(frozen=True)
 class ModernBertConfig(EncoderConfig):
-    """The shape of a ModernBERT encoder; the defaults are ModernBERT-base (Warner et al. 2024, table 4).
+    """Configuration of a ModernBERT model. The defaults are ModernBERT-base (Warner et al. 2024, table 4).
 
     Args:
         vocabulary_size: rows of the token embedding.
@@ -161,7 +161,7 @@ class ModernBertConfig(EncoderConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class ModernBertEncoder(FamilyEncoder):
-    """The encoder of Warner et al. 2024, as a functional model.
+    """Turns token IDs into vectors with ModernBERT (Warner et al. 2024), as a functional Keras model.
 
     Differences from BERT: positions turn queries and keys; two layers of three see only a window; norms before
     attention and feed-forward, and one at the end; a gated feed-forward layer; no biases, no segments, no pooler.

@@ -21,7 +21,7 @@ NUM_BUCKETS = 32  # the only number that transformers computes, whatever config.
 
 @dataclasses.dataclass(frozen=True)
 class MPNetConfig(roberta.RobertaConfig):
-    """The shape of an MPNet encoder; the defaults are microsoft/mpnet-base (Song et al. 2020).
+    """Configuration of an MPNet model. The defaults are microsoft/mpnet-base (Song et al. 2020).
 
     Arguments and errors are those of RobertaConfig, without num_segments, and:
 
@@ -128,7 +128,7 @@ class BiasOfPlaces(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MPNetEncoder(FamilyEncoder):
-    """The encoder of Song et al. 2020, as a functional model.
+    """Turns token IDs into vectors with MPNet (Song et al. 2020), as a functional Keras model.
 
     Differences from BERT: relative positions, in buckets that all layers share, beside the absolute ones, which are
     counted over the tokens that are not padding; and no segments, so that only separators stand between the texts of a

@@ -21,7 +21,7 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 
 @dataclasses.dataclass(frozen=True)
 class RobertaConfig(EncoderConfig):
-    """The shape of a RoBERTa encoder; the defaults are roberta-base (Liu et al. 2019, section 3.1 and table 9).
+    """Configuration of a RoBERTa model. The defaults are roberta-base (Liu et al. 2019, section 3.1 and table 9).
 
     Arguments and errors are those of BertConfig, and:
 
@@ -89,7 +89,7 @@ def embedded(inputs, parts):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class RobertaEncoder(FamilyEncoder):
-    """The encoder of Liu et al. 2019, as a functional model.
+    """Turns token IDs into vectors with RoBERTa (Liu et al. 2019), as a functional Keras model.
 
     Differences from BERT: it learns masked words alone, from full sentences, masked anew in every epoch; its tokens are
     bytes merged by their frequency; positions are counted over the tokens that are not padding, from pad_id + 1 on;
@@ -113,7 +113,7 @@ class RobertaEncoder(FamilyEncoder):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class XLMRobertaEncoder(RobertaEncoder):
-    """The encoder of Conneau et al. 2020: RoBERTa's, over a SentencePiece vocabulary of a hundred languages."""
+    """Turns token IDs into vectors with XLM-RoBERTa (Conneau et al. 2020): RoBERTa with a multilingual vocabulary."""
 
     config_class = XLMRobertaConfig
 

@@ -117,7 +117,7 @@ class RotaryConfig(EncoderConfig):
 
 @dataclasses.dataclass(frozen=True)
 class EuroBertConfig(RotaryConfig):
-    """The sizes and settings of a EuroBERT encoder. The defaults are EuroBERT-210m (Boizard et al. 2025, table 1).
+    """Configuration of a EuroBERT model. The defaults are EuroBERT-210m (Boizard et al. 2025, table 1).
 
     Args:
         num_key_value_heads (int, optional): number of heads of keys and values, a divisor of num_heads. Default:
@@ -184,7 +184,7 @@ class EuroBertConfig(RotaryConfig):
 
 @dataclasses.dataclass(frozen=True)
 class UltrabertConfig(EuroBertConfig):
-    """The sizes and settings of an UltraBERT encoder: EuroBERT's block, with windows in most layers.
+    """Configuration of an UltraBERT model: EuroBERT's block, with windows in most layers.
 
     Args:
         layer_types (list of str, optional): "sliding_attention" or "full_attention" for each layer. Default: full
@@ -263,7 +263,7 @@ class UltrabertConfig(EuroBertConfig):
 
 @dataclasses.dataclass(frozen=True)
 class NomicBertConfig(RotaryConfig):
-    """The sizes and settings of a NomicBERT encoder. The defaults are nomic-bert-2048 (Nussbaum et al. 2024).
+    """Configuration of a NomicBERT model. The defaults are nomic-bert-2048 (Nussbaum et al. 2024).
 
     Arguments are those of `BertConfig`, and rotary_theta, rotary_factor and trained_length of rotary positions.
     """
@@ -313,7 +313,7 @@ ENGLISH = {"vocabulary_size": 30528, "num_segments": 0, "pad_id": 0, "rotary_the
 
 @dataclasses.dataclass(frozen=True)
 class GteConfig(RotaryConfig):
-    """The sizes and settings of a GTE encoder. The defaults are gte-multilingual-base (Zhang et al. 2024, section 3).
+    """Configuration of a GTE model. The defaults are gte-multilingual-base (Zhang et al. 2024, section 3).
 
     Args:
         num_segments (int, optional): number of segment embeddings; 0 for none, as in the English models. Default: 1.
@@ -380,7 +380,7 @@ class RotaryEncoder(FamilyEncoder):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class EuroBertEncoder(RotaryEncoder):
-    """The encoder of Boizard et al. 2025, "EuroBERT: scaling multilingual encoders for European languages".
+    """Turns token IDs into vectors with EuroBERT (Boizard et al. 2025), as a functional Keras model.
 
     It has Llama's block without a causal mask: RMS norms before attention and feed-forward, SwiGLU, grouped heads, no
     biases, and a norm at the end. Its tokenizer is an `EuroBertTokenizer`.
@@ -425,7 +425,7 @@ class TwoLayerHead(MaskedLMHead):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class UltrabertEncoder(RotaryEncoder):
-    """UltraBERT's encoder, as transformers defines it: EuroBERT's block, with windows in two of three layers."""
+    """Turns token IDs into vectors with UltraBERT: EuroBERT's block, with windows in two of three layers."""
 
     config_class = UltrabertConfig
 
@@ -448,7 +448,7 @@ class UltrabertEncoder(RotaryEncoder):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class NomicBertEncoder(RotaryEncoder):
-    """The encoder of Nussbaum et al. 2024, "Nomic Embed: training a reproducible long context text embedder".
+    """Turns token IDs into vectors with NomicBERT (Nussbaum et al. 2024), as a functional Keras model.
 
     It has BERT's order of norms, rotary positions and SwiGLU; only norms have biases.
     """
@@ -459,7 +459,7 @@ class NomicBertEncoder(RotaryEncoder):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class GteEncoder(RotaryEncoder):
-    """The encoder of Zhang et al. 2024, "mGTE: generalized long-context text representation and reranking models".
+    """Turns token IDs into vectors with GTE (Zhang et al. 2024), as a functional Keras model.
 
     It has BERT's order of norms, rotary positions and GeGLU. The authors also apply dropout inside the feed-forward
     layer, which this encoder does not.

@@ -30,7 +30,7 @@ from keras_bert_impl.layers.self_attention import split_dense
 
 @dataclasses.dataclass(frozen=True)
 class XLNetConfig(EncoderConfig):
-    """The shape of an XLNet encoder; the defaults are xlnet-base-cased (Yang et al. 2019, appendix A.4).
+    """Configuration of an XLNet model. The defaults are xlnet-base-cased (Yang et al. 2019, appendix A.4).
 
     Arguments and errors are those of BertConfig, without num_segments, and:
 
@@ -263,7 +263,7 @@ class SegmentedDistanceAttention(MultiHeadSelfAttention):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class XLNetEncoder(FamilyEncoder):
-    """The encoder of Yang et al. 2019, as a functional model.
+    """Turns token IDs into vectors with XLNet (Yang et al. 2019), as a functional Keras model.
 
     Differences from BERT: positions are distances, of which queries read sinusoids; of segments a query only sees
     whether a key has its own, so that there may be any number of them; the embeddings are not normalized; rows end in

@@ -11,7 +11,7 @@ class Figure(typing.NamedTuple):
     """What is measured, in sequences/s; rows and tokens are those of the publication."""
 
     what: str
-    model: str  # a published size of BERT, "modernbert" or "deberta"
+    model: str  # a published size of BERT, "modernbert", "eurobert_210m" or "deberta"
     do: str
     rows: int
     length: int
@@ -28,6 +28,7 @@ FIGURES = (
     Figure("BERT-base pre-training", "bert_base", "pretrain", 256, 128, (TORCH, PEER, JAX), ahead=1.3),
     Figure("ModernBERT-base pre-training", "modernbert", "pretrain", 32, 1024, (TORCH, PEER), ahead=1.2),
     Figure("ModernBERT-base pre-training", "modernbert", "pretrain", 4, 8192, (TORCH, PEER), ahead=1.2),
+    Figure("EuroBERT-210m pre-training", "eurobert_210m", "pretrain", 16, 1024, (TORCH, PEER), ahead=1.2),
     Figure("DeBERTa-v3 of 4 layers, pre-training", "deberta", "pretrain", 64, 128, (TORCH, PEER), ahead=1.2),
     Figure("DeBERTa-v3 of 4 layers, pre-training", "deberta", "pretrain", 16, 512, (TORCH, PEER), ahead=1.2),
     Figure("BERT-base classifier, fit", "bert_base", "fit", 32, 512, (JAX, TORCH),
@@ -71,6 +72,10 @@ def encoder_of(figure, is_small):
         base = {"layers": 4, "width": 768, "heads": 12, "inner": 3072, "vocabulary": 128100}
         small = {"layers": 2, "width": 32, "heads": 2, "inner": 64}
         return kbi.DebertaV2Encoder(config_of(**(small if is_small else base)), dtype=dtype)
+    if figure.model == "eurobert_210m":
+        if is_small:
+            shape["num_key_value_heads"] = 1
+        return kbi.EuroBertEncoder(kbi.EuroBertConfig.from_name(figure.model, **shape), dtype=dtype)
     return kbi.BertEncoder(kbi.BertConfig.from_name(figure.model, **shape), dtype=dtype)
 
 
@@ -122,7 +127,7 @@ def of_transformers(figure, is_small, steps):
     from pretraining_step import training_of
 
     config = encoder_of(figure, is_small).config.to_huggingface()
-    kind = {"modernbert": "ModernBert", "deberta": "DebertaV2"}.get(figure.model, "Bert")
+    kind = {"modernbert": "ModernBert", "eurobert_210m": "EuroBert", "deberta": "DebertaV2"}.get(figure.model, "Bert")
     net = getattr(transformers, f"{kind}ForMaskedLM")(getattr(transformers, f"{kind}Config")(**config))
     run = training_of(net, *batch_of(figure), "bfloat16", True, "cuda" if torch.cuda.is_available() else "cpu")
 

@@ -35,8 +35,9 @@ def config_of(form):
     shape = {**LARGER, "num_layers": 2 * config.num_layers}
     if hasattr(config, "embedding_size"):
         shape["embedding_size"] = WIDTHS[config.embedding_size]
-    if isinstance(getattr(config, "attention_window", None), tuple):  # of each layer
-        shape["attention_window"] = 2 * config.attention_window
+    for name in ("attention_window", "layer_types"):
+        if isinstance(of_layers := getattr(config, name, None), tuple):
+            shape[name] = 2 * of_layers
     if hasattr(config, "block_size"):  # so that the rows have blocks that see some others
         shape["block_size"] = 4
     return dataclasses.replace(config, **shape)

@@ -20,10 +20,11 @@ import tensorflow as tf
 if keras.backend.backend() != "tensorflow":
     tf.config.set_visible_devices([], "GPU")
 
-from keras_bert_impl import BertConfig, BertEncoder, Pretrainer, distribution
+from keras_bert_impl import BertConfig, BertEncoder, EuroBertConfig, EuroBertEncoder, Pretrainer, distribution
 from keras_bert_impl.optimization import BertAdamW
 
 STEPS, ROWS, LENGTH, PREDICTIONS, VOCABULARY = 16, 8, 16, 4, 64
+KERNEL = "attention/query_key_value/kernel"
 
 
 def batches():
@@ -55,19 +56,27 @@ def share_of_state(optimizer):
     return max(value.addressable_shards[0].data.size / value.size for value in values)
 
 
+def pretrainer(key_value_heads):
+    """A BERT, or a EuroBERT with this number of heads of keys."""
+    shape = {"hidden_size": 16, "num_layers": 1, "num_heads": 4, "intermediate_size": 32, "max_length": LENGTH}
+    if key_value_heads:
+        encoder = EuroBertEncoder(EuroBertConfig(VOCABULARY, num_key_value_heads=key_value_heads, pad_id=0, **shape))
+        return Pretrainer(encoder, next_sentence=False)
+    return Pretrainer(BertEncoder(BertConfig(VOCABULARY, hidden_dropout_rate=0.0, attention_dropout_rate=0.0, **shape)))
+
+
 def train(options):
+    heads = options.pop("key_value_heads", None)
     with distribution.distributed(distribution.Distribution(**options)):
         keras.utils.set_random_seed(1)
-        config = BertConfig(
-            VOCABULARY, hidden_size=16, num_layers=1, num_heads=4, intermediate_size=32, max_length=LENGTH,
-            hidden_dropout_rate=0.0, attention_dropout_rate=0.0,
-        )  # fmt: skip
-        model = Pretrainer(BertEncoder(config))
+        model = pretrainer(heads)
         model.compile(optimizer=BertAdamW(4e-3), jit_compile=keras.backend.backend() == "jax")
         stacked = tf.nest.map_structure(lambda *parts: np.stack(parts), *batches())
         number, parts = distribution.part_of_batch()
         rows = slice(number * ROWS // parts, (number + 1) * ROWS // parts)
         stacked = tf.nest.map_structure(lambda array: array[:, rows], stacked)
+        if heads:
+            stacked[1].pop("next_sentence_labels")
         dataset = distribution.shared(tf.data.Dataset.from_tensor_slices(stacked))
         history = model.fit(dataset, epochs=STEPS, steps_per_epoch=1, verbose=0)
         for variable in model.optimizer.variables:  # as a saved state is restored
@@ -80,7 +89,9 @@ def train(options):
             "replicas": distribution.num_replicas(),
             "is_chief": distribution.is_chief(),
             "share_of_state": share_of_state(model.optimizer),
-            "kernel": distribution.to_numpy(model.encoder.get_layer("pooler").kernel).tolist(),
+            "kernel": distribution.to_numpy(
+                next(w for w in model.trainable_weights if w.path.endswith(KERNEL))
+            ).tolist(),
         }
 
 

@@ -29,6 +29,10 @@ ON = {
         {"distribution": "data_parallel", "devices": 4, "shard_optimizer": True},
         pytest.param({"distribution": "data_parallel", "devices": 8}, marks=pytest.mark.full),
         pytest.param({"distribution": "model_parallel", "devices": 8, "model_devices": 4}, marks=pytest.mark.full),
+        pytest.param(
+            {"distribution": "model_parallel", "devices": 4, "model_devices": 4, "key_value_heads": 1},
+            marks=pytest.mark.full,
+        ),
     ],
 }
 only_distributed = on(*ON)
@@ -89,7 +93,8 @@ def assert_same(found, expected, replicas):
 @only_distributed
 @pytest.mark.parametrize("options", ON.get(BACKEND, []), ids=str)
 def test_several_devices_learn_what_one_learns(options, tmp_path):
-    found, alone = train([options, {}], tmp_path / "found.json")
+    shape = {name: options[name] for name in options if name == "key_value_heads"}
+    found, alone = train([options, shape], tmp_path / "found.json")
     assert_same(found, alone, options["devices"] // options.get("model_devices", 1))
     if options.get("shard_optimizer"):
         assert found["share_of_state"] == 1 / options["devices"]

@@ -18,7 +18,12 @@ from keras_bert_impl.text.tokenizers.sentence_piece_tokenizer import (
 )
 from keras_bert_impl.text.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.text.tokenizers.tokenizer_json import VocabularyFiles
-from keras_bert_impl.text.tokenizers.vocabulary import learn_vocabulary, read_vocabulary, write_vocabulary
+from keras_bert_impl.text.tokenizers.vocabulary import (
+    OTHER_TOKENIZER,
+    learn_vocabulary,
+    read_vocabulary,
+    write_vocabulary,
+)
 from keras_bert_impl.text.tokenizers.wordpiece_tokenizer import MPNetTokenizer, WordPieceTokenizer
 
 __all__ = [
@@ -67,9 +72,13 @@ def tokenizer_files(directory: str | Path) -> list[str]:
 def kind_in(directory: str | Path) -> type[Tokenizer] | None:
     """Returns the class of the tokenizer whose vocabulary a directory holds; None if it holds none.
 
-    Raises: ValueError for a tokenizer.json with an unknown algorithm, or if there are several vocabularies.
+    Raises: ValueError for an unknown algorithm, or if there are several vocabularies.
     """
     directory = Path(directory)
+    if (directory / "bpe.codes").is_file():  # beside a vocab.txt that is not WordPiece's
+        raise ValueError(
+            f"{directory}: bpe.codes, the tokenizer of BERTweet and PhoBERT, is unknown. {OTHER_TOKENIZER}"
+        )
     files = VocabularyFiles(directory)
     found = [kind for kind in KINDS.values() if kind.is_in(files)]
     if len(found) > 1:

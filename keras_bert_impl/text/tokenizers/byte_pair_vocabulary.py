@@ -10,6 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from keras_bert_impl.json_files import read_json, written_whole
 from keras_bert_impl.text.tokenizers.tokenizer_json import check_step, tokens_by_id
+from keras_bert_impl.text.tokenizers.vocabulary import OTHER_TOKENIZER
 
 SPACE = "Ġ"  # as which the vocabularies of byte-level BPE show a space
 # The settings of each step of a tokenizer.json that give the ids of byte-level BPE.
@@ -162,8 +163,8 @@ def check_byte_pairs(tokens: Sequence[str], source: str, dialect: Dialect) -> No
     ends = [token for token in tokens if token.endswith("</w>")]
     if len(ends) > sum(token.startswith(dialect.space) for token in tokens):
         raise ValueError(
-            f"{source}: pieces such as {ends[0]!r} mark the end of a word, as those of HerBERT; {dialect.family}'s "
-            "algorithm, which is used here, marks the space before a word and would give other ids."
+            f"{source}: tokens such as {ends[0]!r} mark the end of a word, as in HerBERT. {dialect.family}'s tokenizer "
+            f"marks the space before a word and would give other ids. {OTHER_TOKENIZER}"
         )
 
 

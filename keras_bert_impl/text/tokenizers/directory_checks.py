@@ -9,6 +9,7 @@ from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.json_files import read_json_if_there
 from keras_bert_impl.text.tokenizers.tokenizer import Tokenizer
+from keras_bert_impl.text.tokenizers.vocabulary import OTHER_TOKENIZER
 
 # Classes of transformers for any tokenizer.json, whose steps are checked.
 ANY_CLASS = ("PreTrainedTokenizer", "TokenizersBackend")
@@ -79,7 +80,7 @@ def _problems_of_class(tokenizer, path, name):
     if name is not None and str(name).removesuffix("Fast") not in known:
         yield (
             f"{path}: tokenizer_class is {name}, which is not known to give the ids of the {type(tokenizer).__name__} "
-            "here."
+            f"here. {OTHER_TOKENIZER}"
         )
 
 

@@ -14,6 +14,11 @@ from keras_bert_impl.text.tokenizers.tokenizer_json import SPECIAL_TOKENS, read_
 # Words with a character outside the alphabet become [UNK]. It holds the most frequent characters: 1,000, as many as
 # Google's uncased vocabulary (997), and as many more as are needed to cover this share of the text: thousands
 # in Chinese.
+# How a checkpoint is used whose tokenizer this library does not have.
+OTHER_TOKENIZER = (
+    "To use the model, open its encoder with kbi.encoder_from_pretrained, put a head on it, and pass the token ids of "
+    "transformers' AutoTokenizer."
+)
 ALPHABET_SIZE = 1000
 ALPHABET_COVERAGE = 0.9995
 

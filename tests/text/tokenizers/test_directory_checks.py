@@ -188,7 +188,14 @@ def test_merges_that_mark_the_end_of_a_word_are_refused(tmp_path):
     ids = {token: place for place, token in enumerate(vocabulary)}
     (tmp_path / "vocab.json").write_text(json.dumps(ids), encoding="utf-8")
     (tmp_path / "merges.txt").write_text("".join(f"{left} {right}\n" for left, right in merges))
-    with pytest.raises(ValueError, match="pieces such as '!</w>' mark the end of a word, as those of HerBERT"):
+    with pytest.raises(ValueError, match=r"tokens such as '!</w>' mark the end of a word, as in HerBERT.*AutoToken"):
+        open_tokenizer(tmp_path)
+
+
+def test_the_files_of_bertweet_and_phobert_are_not_taken_for_wordpiece(tmp_path):
+    (tmp_path / "vocab.txt").write_text("th@@ 12\ne 7\n")
+    (tmp_path / "bpe.codes").write_text("t h 100\n")
+    with pytest.raises(ValueError, match=r"BERTweet and PhoBERT, is unknown.*kbi.encoder_from_pretrained"):
         open_tokenizer(tmp_path)
 
 

@@ -33,11 +33,11 @@ TERMS = 3  # of the products of queries and keys: content with content, content 
 
 
 class DistanceConfig(EncoderConfig):
-    """What the configurations of all versions share: relative positions in both terms of the products, and no others.
+    """Base class of DeBERTa's configurations: relative positions in both terms of the products, and no others.
 
     Attributes:
-        architecture: keys of config.json and the only values that are supported. Whoever leaves one out has another
-            encoder in transformers, so that they have to be there, as `needed_keys` have.
+        architecture: keys of config.json and their only supported values. They are required, like `needed_keys`:
+            without one, transformers builds another encoder.
     """
 
     heads_have_gelu: typing.ClassVar = True
@@ -52,13 +52,12 @@ class DistanceConfig(EncoderConfig):
 
     @classmethod
     def from_content(cls, path, found):
-        """As EncoderConfig. Raises: ValueError also for settings that no published DeBERTa of the version has, naming
-        them."""
+        """As EncoderConfig. Raises: ValueError also for settings that no published DeBERTa of the version has."""
         missing = [key for key in (*cls.architecture, *cls.needed_keys) if found.get(key) is None]
         if missing:
             raise ValueError(
-                f"{path} lacks {', '.join(missing)}, without which transformers computes another encoder than a "
-                "published DeBERTa."
+                f"{path} lacks {', '.join(missing)}, without which transformers builds another encoder than any "
+                "published DeBERTa. Add the published values."
             )
         terms = found["pos_att_type"]
         terms = terms.lower().split("|") if isinstance(terms, str) else terms
@@ -87,16 +86,17 @@ class DistanceConfig(EncoderConfig):
 class DebertaV2Config(DistanceConfig):
     """Configuration of a DeBERTa model, version 2 or 3. The defaults are deberta-v3-base (He et al. 2021, "DeBERTaV3").
 
-    Arguments and errors are those of BertConfig, without num_segments, and:
+    Arguments and errors are those of BertConfig, without num_segments and direction, and:
 
     Args:
-        activation: only "gelu": transformers computes the heads with exact GELU.
-        max_length: the longest row in tokens. The enhanced mask decoder alone has a table of positions.
-        num_buckets: half of the rows of the table of relative positions: so many distances to either side, of which the
-            larger half share rows, more and more of them.
-        max_distance: the distance from which on all share a row.
-        convolution: tokens that the convolution behind the first layer takes together, an odd number, 3 in the large
-            models of version 2; 0 for none.
+        activation (str, optional): only "gelu", with which transformers computes the heads. Default: "gelu".
+        max_length (int, optional): largest number of tokens. Only the enhanced mask decoder has position embeddings.
+            Default: 512.
+        num_buckets (int, optional): number of relative-position buckets on each side of a token. Half of them hold one
+            distance each, the others ranges of growing size. Default: 256.
+        max_distance (int, optional): distance from which on all distances share a bucket. Default: 512.
+        convolution (int, optional): number of tokens in the kernel of the convolution after the first layer, an odd
+            number: 3 in the large models of version 2; 0 for no convolution. Default: 0.
     """
 
     vocabulary_size: int = 128100
@@ -137,9 +137,8 @@ class DebertaV2Config(DistanceConfig):
         half, is_even = self.num_buckets // 2, self.convolution and self.convolution % 2 == 0
         if self.num_buckets % 2 or self.max_distance - 1 <= half or is_even:
             raise ValueError(
-                f"num_buckets {self.num_buckets}, max_distance {self.max_distance} and convolution {self.convolution}: "
-                f"expected an even number, one above {half + 1}, since half of the buckets hold one distance each and "
-                "the others those beyond, and 0 or an odd number."
+                f"num_buckets {self.num_buckets} must be even, max_distance {self.max_distance} above {half + 1}, and "
+                f"convolution {self.convolution} 0 or odd."
             )
 
     @classmethod
@@ -387,18 +386,17 @@ class DistanceEncoder(FamilyEncoder):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class DebertaV2Encoder(DistanceEncoder):
-    """Turns token IDs into vectors with DeBERTa, version 2 or 3 (He et al. 2021), as a functional Keras model.
+    """Turns token IDs into vectors with DeBERTa, version 2 or 3 (He et al. 2021, "DeBERTa" and "DeBERTaV3").
 
-    Differences from BERT: the products of queries and keys have terms of relative positions, whose vectors all layers
-    share and project themselves; there are no absolute positions, no segments and no pooler, instead of which
-    classifiers have a dense GELU layer of their own; the large models of version 2 add a convolution behind the first
-    layer. It learns masked words, as version 2, or which tokens a generator has replaced, as version 3 did
+    Differences from BERT: the products of queries and keys have terms of relative positions, whose embeddings all
+    layers share and project themselves; there are no absolute positions, no segments and no pooler, and classifiers
+    have a dense GELU layer of their own; the large models of version 2 add a convolution after the first layer.
+    Pre-training predicts masked words, as in version 2, or detects replaced tokens, as in version 3
     (`ElectraPretrainer`).
 
     Arguments and errors are those of BertEncoder.
 
-    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). `segment_ids` are ignored:
-            they are an input so that every family takes the same rows.
+    Input:  dict of `token_ids`, `segment_ids` (ignored), `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size), and the optional outputs of BertEncoder.
     """
 
@@ -432,8 +430,8 @@ class DebertaV2Encoder(DistanceEncoder):
         return parts.apply_layers(hidden, context, block, behind={0: behind_first})
 
     def generator(self, share):
-        """A generator for `ElectraPretrainer`: of the same width, with this share of the layers, and this encoder's
-        embedding of tokens to begin with."""
+        """Returns a generator for `ElectraPretrainer`: of the same width, with this share of the layers, and a copy of
+        this encoder's token embedding."""
         config = dataclasses.replace(self.config, num_layers=max(1, round(share * self.config.num_layers)))
         options = {"packed": self.packed, "rematerialize": self.rematerialize, "dtype": self.dtype_policy}
         generator = DebertaV2Encoder(config, name="deberta_generator", **options)
@@ -442,7 +440,7 @@ class DebertaV2Encoder(DistanceEncoder):
         return generator
 
     def detection_vectors(self, outputs, rows):
-        """To the vector of each token that of the first one is added, and the sum is normalized, as in Microsoft's
+        """Adds the first token's vector to every token's and normalizes the sum, as Microsoft's
         `LMMaskPredictionHead`."""
         hidden = outputs["sequence_output"]
         first = hidden[:, :1]

@@ -18,12 +18,13 @@ from keras_bert_impl.layers.self_attention import split_dense
 class DebertaConfig(DistanceConfig):
     """Configuration of a DeBERTa model, version 1. The defaults are deberta-base (He et al. 2021, "DeBERTa").
 
-    Arguments and errors are those of BertConfig, without num_segments, and:
+    Arguments and errors are those of BertConfig, without num_segments and direction, and:
 
     Args:
-        activation: only "gelu": transformers computes the heads with exact GELU.
-        max_length: the longest row in tokens. The enhanced mask decoder alone has a table of positions.
-        max_distance: the distance from which on all share a row of the table of relative positions.
+        activation (str, optional): only "gelu", with which transformers computes the heads. Default: "gelu".
+        max_length (int, optional): largest number of tokens. Only the enhanced mask decoder has position embeddings.
+            Default: 512.
+        max_distance (int, optional): distance from which on all distances share an embedding. Default: 512.
     """
 
     vocabulary_size: int = 50265
@@ -70,10 +71,10 @@ class DisentangledAttentionV1(DisentangledAttention):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class DebertaEncoder(DistanceEncoder):
-    """Turns token IDs into vectors with DeBERTa, version 1 (He et al. 2021), as a functional Keras model.
+    """Turns token IDs into vectors with DeBERTa, version 1 (He et al. 2021, "DeBERTa"), as a functional Keras model.
 
-    Differences from version 2: each distance has a vector of its own, which is not normalized and which layers project
-    by kernels of their own; keys have no bias. It learns masked words.
+    Differences from version 2: each distance has an embedding of its own, which is not normalized, and which layers
+    project by kernels of their own; keys have no bias. Pre-training predicts masked words.
 
     Arguments and errors are those of BertEncoder, input and output those of DebertaV2Encoder.
     """

@@ -26,7 +26,7 @@ class MPNetConfig(roberta.RobertaConfig):
     Arguments and errors are those of RobertaConfig, without num_segments, and:
 
     Args:
-        pad_id: only 1, from which transformers counts positions whatever config.json says.
+        pad_id (int, optional): only 1, from which transformers counts positions. Default: 1.
     """
 
     vocabulary_size: int = 30527
@@ -42,7 +42,7 @@ class MPNetConfig(roberta.RobertaConfig):
     def __post_init__(self):
         super().__post_init__()
         if self.pad_id != 1:
-            raise ValueError(f"pad_id {self.pad_id}: an MPNet's padding token has the id 1.")
+            raise ValueError(f"pad_id of an MPNet must be 1, not {self.pad_id}.")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -130,15 +130,14 @@ class BiasOfPlaces(keras.layers.Layer):
 class MPNetEncoder(FamilyEncoder):
     """Turns token IDs into vectors with MPNet (Song et al. 2020), as a functional Keras model.
 
-    Differences from BERT: relative positions, in buckets that all layers share, beside the absolute ones, which are
-    counted over the tokens that are not padding; and no segments, so that only separators stand between the texts of a
-    pair. It learns masked words, or masked and permuted ones as the published checkpoints did. Its classifiers have a
-    dense tanh layer of their own, which has the place of the pooler here.
+    Differences from BERT: relative positions, in buckets that all layers share, in addition to absolute ones, which are
+    counted over the tokens that are not padding; and no segments, so that only separators divide the texts of a pair.
+    Pre-training predicts masked words, or masked and permuted ones as in the published checkpoints. Classifiers have a
+    dense tanh layer of their own, which is the pooler here.
 
     Arguments and errors are those of BertEncoder.
 
-    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). `segment_ids` are ignored:
-            they are an input so that every family takes the same rows.
+    Input:  dict of `token_ids`, `segment_ids` (ignored), `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size), and the
             optional outputs of BertEncoder.
     """

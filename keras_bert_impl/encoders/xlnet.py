@@ -32,16 +32,18 @@ from keras_bert_impl.layers.self_attention import split_dense
 class XLNetConfig(EncoderConfig):
     """Configuration of an XLNet model. The defaults are xlnet-base-cased (Yang et al. 2019, appendix A.4).
 
-    Arguments and errors are those of BertConfig, without num_segments, and:
+    Arguments and errors are those of BertConfig, without num_segments and direction, and:
 
     Args:
-        hidden_size: an even number, since sinusoids come in pairs of sine and cosine.
-        activation: "gelu", exact, as transformers computes the published files; Google's code has the tanh form, which
-            is "gelu_tanh" ("gelu_new" in config.json).
-        hidden_dropout_rate, attention_dropout_rate: one key of config.json, so that a model with two rates is not saved
-            in that format.
-        max_length: the longest row in tokens. There is no table of positions, and transformers sets no limit.
-        max_distance: the distance from which on all count as the same; None for no such distance (`clamp_len`).
+        hidden_size (int, optional): width of every layer, an even number, for pairs of sine and cosine. Default: 768.
+        activation (str, optional): "gelu", as transformers computes the published files, or "gelu_tanh", as in Google's
+            code ("gelu_new" in config.json). Default: "gelu".
+        hidden_dropout_rate, attention_dropout_rate (float, optional): dropout rates. config.json has one key for both,
+            so that a model with two rates cannot be saved in that format. Default: 0.1.
+        max_length (int, optional): largest number of tokens. There are no position embeddings, and transformers sets no
+            limit. Default: 512.
+        max_distance (int, optional): distance from which on all count as the same (`clamp_len`). Default: None, no
+            limit.
     """
 
     vocabulary_size: int = 32000
@@ -265,14 +267,14 @@ class SegmentedDistanceAttention(MultiHeadSelfAttention):
 class XLNetEncoder(FamilyEncoder):
     """Turns token IDs into vectors with XLNet (Yang et al. 2019), as a functional Keras model.
 
-    Differences from BERT: positions are distances, of which queries read sinusoids; of segments a query only sees
-    whether a key has its own, so that there may be any number of them; the embeddings are not normalized; rows end in
-    <cls> (`A <sep> <cls>`), whose vector stands for a row, and classifiers have a dense tanh layer of their own. Words
-    are predicted by a second stream of queries, which know the place of a word but not the word: in a random order of
-    the words (`Pretrainer(encoder, permuted={})`), or each without the others (`MaskedLM`).
+    Differences from BERT: positions are distances between tokens, as sinusoids; there may be any number of segments,
+    since attention only depends on whether two tokens have the same one; the embeddings are not normalized; a sequence
+    ends in <cls> (`A <sep> <cls>`), whose vector stands for the sequence; and classifiers have a dense tanh layer of
+    their own. Words are predicted by a second stream of queries, which know the position of a word but not the word: in
+    a random order (`Pretrainer(encoder, permuted={})`), or each without the others (`MaskedLM`).
 
-    Padding may stand on either side of a row. transformers pads on the left, and gives the same vectors then; on the
-    right it takes padding for <cls>. It and Google's code also drop units within a feed-forward layer.
+    Padding may be on either side. transformers pads on the left, which gives the same vectors; with padding on the
+    right it takes padding for <cls>. transformers and Google's code also apply dropout inside the feed-forward layer.
 
     Arguments and errors are those of BertEncoder.
 

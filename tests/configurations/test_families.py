@@ -88,7 +88,7 @@ REFUSED = [
     ("DebertaV2", {"conv_kernel_size": 4, "conv_act": "gelu"}, "convolution 4: "),
     ("DebertaV2", {"hidden_act": "relu"}, "activation 'relu'"),
     ("MPNet", {"relative_attention_num_buckets": 64}, "relative_attention_num_buckets 64 is not supported"),
-    ("MPNet", {"pad_token_id": 0}, "an MPNet's padding token has the id 1"),
+    ("MPNet", {"pad_token_id": 0}, "pad_id of an MPNet must be 1, not 0"),
     ("ModernBert", {"layer_types": ["sliding_attention", "full_attention"]}, "layer_types"),
     ("ModernBert", {"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "rope_type 'yarn'"),
     ("ModernBert", {"embedding_dropout": 0.1}, "embedding_dropout and mlp_dropout differ"),

@@ -137,8 +137,8 @@ class DebertaV2Config(DistanceConfig):
         half, is_even = self.num_buckets // 2, self.convolution and self.convolution % 2 == 0
         if self.num_buckets % 2 or self.max_distance - 1 <= half or is_even:
             raise ValueError(
-                f"num_buckets {self.num_buckets} must be even, max_distance {self.max_distance} above {half + 1}, and "
-                f"convolution {self.convolution} 0 or odd."
+                f"num_buckets must be even, max_distance above {half + 1} and convolution 0 or odd, not "
+                f"{self.num_buckets}, {self.max_distance} and {self.convolution}."
             )
 
     @classmethod

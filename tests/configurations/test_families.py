@@ -83,7 +83,7 @@ REFUSED = [
     ("DebertaV2", {"conv_kernel_size": 3}, "conv_act 'tanh' is not supported"),
     ("DebertaV2", {"pos_att_type": "c2p"}, "pos_att_type ['c2p'] is not supported"),
     ("DebertaV2", {"embedding_size": 9}, "embedding_size 9 is not supported"),
-    ("DebertaV2", {"max_relative_positions": 4}, "max_distance 4 and"),
+    ("DebertaV2", {"max_relative_positions": 4}, "max_distance above 5"),
     ("DebertaV2", {"position_buckets": 7}, "num_buckets 7, "),
     ("DebertaV2", {"conv_kernel_size": 4, "conv_act": "gelu"}, "convolution 4: "),
     ("DebertaV2", {"hidden_act": "relu"}, "activation 'relu'"),

@@ -88,7 +88,7 @@ class BigBirdConfig(EncoderConfig):
         one_of("random_blocks", self.random_blocks, RANDOM_BLOCKS)
 
     def blocks_of(self, layer):
-        """The `SparseBlocks` of a layer; None if all its tokens see all others, however long a row is."""
+        """Returns the `SparseBlocks` of a layer, or None if it always has full attention."""
         if self.attention_type == "original_full":
             return None
         seed = layer if self.random_blocks == "seeded" else None
@@ -105,15 +105,17 @@ class BigBirdConfig(EncoderConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class BigBirdAttention(MultiHeadSelfAttention):
-    """Self-attention between blocks of a row, or in a short row between all tokens (Zaheer et al. 2020, section 2).
+    """Self-attention between blocks of tokens, or in a short sequence between all tokens (Zaheer et al. 2020, section
+    2).
 
-    Args: as of MultiHeadSelfAttention, `use_bias` being that of queries, keys and values alone, and:
-        blocks: the fields of a `kernels.attention.SparseBlocks`; None if all tokens see all others in any row.
+    Args: those of MultiHeadSelfAttention, `use_bias` being only for queries, keys and values, and:
+        blocks: the fields of a `kernels.attention.SparseBlocks`; None for full attention at any length.
 
-    Input:  as of MultiHeadSelfAttention, where a mask is the same for all queries of a row; with `sequence_ids` all
-            tokens of a sequence see one another.
-    Output: as of MultiHeadSelfAttention; in a row of blocks padded queries see nothing, and probabilities are not
-            dropped, as in Google's code. A block that is seen several times has the sum of its probabilities.
+    Input:  as for MultiHeadSelfAttention, where a mask is the same for all queries of a sequence; with `sequence_ids`,
+            attention is full within each packed sequence.
+    Output: as for MultiHeadSelfAttention; with blocks, padded queries attend to nothing, and there is no dropout of
+            probabilities, as in Google's code. A block that is attended to several times has the sum of its
+            probabilities.
     """
 
     def __init__(self, num_heads, dropout_rate=0.0, initializer="glorot_uniform", blocks=None, use_bias=True, **kwargs):
@@ -232,7 +234,7 @@ class BigBirdEncoder(FamilyEncoder):
 
 
 def block_rows(config):
-    """The rows of a block, with a bias of queries, keys and values or without."""
+    """The rows of a block, with or without a bias of queries, keys and values."""
     return tuple(row for row in bert.BLOCK_ROWS if config.query_bias or row[0] != "attention/query_key_value/bias")
 
 

@@ -43,7 +43,7 @@ class DebertaConfig(DistanceConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class DisentangledAttentionV1(DisentangledAttention):
-    """DisentangledAttention whose distances have kernels of their own, and whose keys have no bias.
+    """DisentangledAttention with kernels of its own for distances, and without a bias of keys.
 
     Arguments, input and output are those of DisentangledAttention.
     """
@@ -95,7 +95,7 @@ class DebertaEncoder(DistanceEncoder):
 
 
 def block_rows(config):
-    """The rows of a block, in whose tensors query, key and value of each head stand together."""
+    """The rows of a block, whose tensors hold query, key and value of each head side by side."""
     heads, width = config.num_heads, config.hidden_size
 
     def load(theirs):

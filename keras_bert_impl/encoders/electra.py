@@ -147,7 +147,8 @@ def embedding_layers(parts):
 
 
 def shared(encoder, config):
-    """The embedding layers of another encoder by name. Raises ValueError if they do not fit the configuration."""
+    """Returns the embedding layers of another encoder by name. Raises ValueError if they do not fit the
+    configuration."""
     for name in EMBEDDING_SIZES:
         theirs, ours = getattr(encoder.config, name), getattr(config, name)
         if theirs != ours:

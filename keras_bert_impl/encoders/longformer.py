@@ -106,16 +106,17 @@ class LongformerConfig(roberta.RobertaConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class LongformerAttention(MultiHeadSelfAttention):
-    """Self-attention within a window, and of global tokens with the whole row (Beltagy et al. 2020, section 3.1).
+    """Self-attention within a window, and of global tokens with the whole sequence (Beltagy et al. 2020, section 3.1).
 
-    All tokens see those in their window, and the global ones by the same keys and values, each once. What a global
-    token sees is computed by a second set of projections, from the whole row, and takes the place of the first.
+    All tokens attend to those in their window and to the global ones, by the same keys and values, each once. The
+    output of a global token is computed by a second set of projections from the whole sequence, and replaces that of
+    the first set.
 
-    Args: as of MultiHeadSelfAttention.
+    Args: those of MultiHeadSelfAttention.
 
-    Input:  as of MultiHeadSelfAttention, where a mask is the same for all queries of a row unless there are
-            `sequence_ids`; and `global_places`, int32 (batch, count), -1 for none, not beside `sequence_ids`.
-    Output: as of MultiHeadSelfAttention; padded queries see nothing, as in transformers, and so get the bias of the
+    Input:  as for MultiHeadSelfAttention, where a mask is the same for all queries of a sequence unless there are
+            `sequence_ids`; and without these optionally `global_places`, int32 (batch, count), -1 for none.
+    Output: as for MultiHeadSelfAttention; padded queries attend to nothing, as in transformers, and get the bias of the
             last kernel.
     """
 
@@ -266,7 +267,7 @@ class LongformerEncoder(FamilyEncoder):
         embeddings = roberta.embedded(inputs, parts) if is_first else layers_of.hidden_states()[0]
         hidden, places = embeddings, None
         if rule != "none":
-            # One place is enough for the first token, so that it cannot be one of too many.
+            # Room for one, the first token, which cannot be too many.
             most = 1 if rule == "first" else config.max_global_tokens
             found = GlobalTokens(rule, most, config.sep_id, name="global_tokens")(
                 inputs["token_ids"], inputs["padding_mask"], global_mask=inputs.get(GLOBAL_MASK)

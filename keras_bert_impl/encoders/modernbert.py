@@ -128,7 +128,7 @@ class ModernBertConfig(EncoderConfig):
 
     @property
     def windows(self):
-        """Of each layer the largest distance between a token and one that it sees; None for any."""
+        """For each layer, the largest distance between a token and one that it attends to; None for any."""
         return [self.local_attention // 2 if layer % self.global_every else None for layer in range(self.num_layers)]
 
     @classmethod

@@ -47,16 +47,16 @@ class MPNetConfig(roberta.RobertaConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class RelativePositionBias(ConfiguredLayer):
-    """A learned number for each head and each distance between a query and a key, added to their product (Raffel et al.
-    2020, section 2.1; Song et al. 2020, section 2.3).
+    """Learned bias of attention for each head and each distance between a query and a key (Raffel et al. 2020, section
+    2.1; Song et al. 2020, section 2.3).
 
-    Half of the buckets are for keys before the query, half for those after it. Of each half, the first half holds one
-    distance each; the others hold more and more distances, in steps of equal ratio, up to `max_distance` and beyond.
+    Half of the buckets are for keys before the query, half for those after it. On each side, the first half of the
+    buckets hold one distance each, the others ranges that grow by equal ratios, up to `max_distance` and beyond.
 
     Args:
-        num_heads: columns of the table.
-        num_buckets: rows of the table. MPNet: 32.
-        max_distance: from which on all distances share a bucket. MPNet: 128.
+        num_heads: number of heads.
+        num_buckets: number of buckets. MPNet: 32.
+        max_distance: distance from which on all distances share a bucket. MPNet: 128.
         initializer: BERT uses a truncated normal of standard deviation 0.02.
 
     Input:  (batch, length, ...); only its length is read.
@@ -90,7 +90,7 @@ class RelativePositionBias(ConfiguredLayer):
         return ops.expand_dims(ops.transpose(of_pairs, (2, 0, 1)), 0)
 
     def first_distances(self):
-        """The least distance in each bucket but the first, of keys before the query, int32."""
+        """Returns the smallest distance in each bucket except the first, for keys before the query, int32."""
         of_side = self.num_buckets // 2
         alone = of_side // 2
         distances = np.arange(self.max_distance + 1)
@@ -107,9 +107,9 @@ class RelativePositionBias(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class BiasOfPlaces(keras.layers.Layer):
-    """The bias of pairs of places for tokens that stand there.
+    """Gathers the bias of pairs of positions for tokens at given positions.
 
-    Input:  bias (1, heads, length, length); places (batch, tokens), int.
+    Input:  bias (1, heads, length, length); positions `places` (batch, tokens), int.
     Output: (batch, heads, tokens, tokens).
     """
 
@@ -153,15 +153,15 @@ class MPNetEncoder(FamilyEncoder):
         positions = parts.padding_aware_positions(config.hidden_size)
         hidden = hidden + positions(inputs["padding_mask"], position_ids=inputs.get("position_ids"))
         hidden = parts.normalized(hidden)
-        # Of packed rows, too, places give the distances within each sequence.
+        # In packed rows, positions in the row also give the distances within each sequence.
         bias = RelativePositionBias(
             config.num_heads, initializer=parts.initializer.clone(), dtype=parts.policy, name="relative_positions"
         )(inputs["token_ids"])
         return parts.with_pooled(parts.apply_layers(hidden, {**parts.context(inputs), "attention_bias": bias}))
 
     def permuted_states(self, rows, mask_positions, **options):
-        """Two streams of one row (Song et al. 2020, section 2.2): what is seen is decided by a mask, and so the layers
-        of the encoder are called over both at once."""
+        """Computes two streams in one sequence (Song et al. 2020, section 2.2): a mask decides which tokens attend to
+        which, so that the encoder's layers are called over both at once."""
         options = {"vocabulary_size": self.config.vocabulary_size, **options}
         found = PermutedRows(**options, name="permuted_rows")(
             rows["token_ids"], mask_positions, rows["padding_mask"], sequence_ids=rows.get("sequence_ids")

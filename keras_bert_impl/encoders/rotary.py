@@ -407,7 +407,7 @@ class TwoLayerHead(MaskedLMHead):
     """A MaskedLMHead whose transform is two dense layers without biases, each with the activation.
 
     Args: those of MaskedLMHead, and:
-        inner_size: width between the two.
+        inner_size: width between the two layers.
     """
 
     def __init__(self, token_embedding, inner_size, **kwargs):
@@ -484,7 +484,7 @@ class GteEncoder(RotaryEncoder):
 
 
 def llama_rows(config):
-    """The rows of a block of Llama's form, whose heads of keys and values may be fewer."""
+    """The rows of a block like Llama's, where keys and values may have fewer heads."""
     keys = config.head_width * config.num_key_value_heads
     joined = joined_kernels(config.hidden_size, keys, keys)
     halves = joined_kernels(config.intermediate_size, config.intermediate_size)

@@ -148,8 +148,8 @@ NOT_SHOWN = {
     *("named_outputs", "note_rows", "of_texts", "preprocessor_arguments", "record", "takes_class_numbers"),
     *("training_flops", "usual_objective"),
     # of encoders and configurations
-    *("answer_penalty", "answer_vectors", "check_texts", "connected_for", "decoded_states", "detection_vectors"),
-    *("for_task", "generator", "inputs_of_rows", "last_context", "masked_lm_head", "masked_states"),
+    *("answer_penalty", "answer_vectors", "check_texts", "connect", "connected_for", "decoded_states", "for_task"),
+    *("detection_vectors", "generator", "inputs_of_rows", "last_context", "masked_lm_head", "masked_states"),
     *("permuted_states", "pool", "pooled", "token_vectors", "blocks_of", "class_prefix", "classifier_dropout_rate"),
     *("depth", "from_content", "from_keys", "keys_seen", "last_kernel_scale", "num_blocks", "num_positions"),
     *("schedule", "token_classifier_dropout_rate", "windows"),

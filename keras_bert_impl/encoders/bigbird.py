@@ -40,8 +40,7 @@ class BigBirdConfig(EncoderConfig):
             transformers draws the same, but only in training, and not in sequences of 2,048 tokens or with another
             max_length than 4,096. "first_block": always the first block, as transformers computes at inference; that
             block then has 1 + num_random_blocks times the weight. A config.json without this field, such as those of
-            transformers, means "first_block" and gives the outputs of transformers. transformers does not have this
-            field. Default: "seeded".
+            transformers, means "first_block" and gives the outputs of transformers. Default: "seeded".
         rescale_embeddings (bool, optional): whether token embeddings are multiplied by the square root of hidden_size.
             Default: False.
         query_bias (bool, optional): whether queries, keys and values have biases (`use_bias` in config.json).

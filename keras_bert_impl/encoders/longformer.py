@@ -207,8 +207,8 @@ class LongformerEncoder(FamilyEncoder):
     Arguments and errors are those of BertEncoder, and:
 
     Args:
-        global_tokens, max_global_tokens (str and int, optional): replace those of the configuration. "given" adds the
-            input `global_mask`. Default: None.
+        global_tokens (str, optional): replaces the configuration's; "given" adds an input `global_mask`. Default: None.
+        max_global_tokens (int, optional): replaces the configuration's. Default: None.
         task (str, optional): task of the head, which decides about global tokens if the configuration does not: "text",
             "question" or "choice". Default: None.
         layers_of (LongformerEncoder, optional): encoder of the same configuration whose layers are shared.

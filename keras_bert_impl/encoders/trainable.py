@@ -8,11 +8,10 @@ import keras
 from keras_bert_impl.layers.kept_lora import KeptLora
 
 
-def freeze_layers(model, count):
+def freeze_layers(model, count):  # noqa: D417, a method of `model`
     """Freezes the embeddings and the first `count` transformer blocks. Call it before `compile`.
 
     Args:
-        model (keras.Model): an encoder or a model over one.
         count (int): number of blocks; layers that share their weights are one block. 0 changes nothing; with all blocks
             frozen, only head and pooler are trained.
 
@@ -30,7 +29,7 @@ def freeze_layers(model, count):
                 layer.trainable = False
 
 
-def enable_lora(model, rank):
+def enable_lora(model, rank):  # noqa: D417, a method of `model`
     """Freezes the encoder, and trains low-rank updates of its blocks' kernels instead (LoRA, Hu et al. 2022).
 
     Query, key and value are one kernel here and share the update's first factor. Head and pooler are trained fully;
@@ -38,7 +37,6 @@ def enable_lora(model, rank):
     plain one.
 
     Args:
-        model (keras.Model): an encoder or a model over one.
         rank (int): rank of the updates.
 
     Raises: ValueError for a rank below 1, if all blocks are frozen or have LoRA already, and for a model in float8,

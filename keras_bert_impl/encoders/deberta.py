@@ -390,9 +390,7 @@ class DebertaV2Encoder(DistanceEncoder):
     layers share and project themselves; there are no absolute positions, no segments and no pooler, and classifiers
     have a dense GELU layer of their own; the large models of version 2 add a convolution after the first layer.
     Pre-training predicts masked words, as in version 2, or detects replaced tokens, as in version 3
-    (`ElectraPretrainer`).
-
-    Arguments and errors are those of BertEncoder.
+    (`ElectraPretrainer`). Arguments and errors are those of BertEncoder.
 
     Input:  dict of `token_ids`, `segment_ids` (ignored), `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size), and the optional outputs of BertEncoder.

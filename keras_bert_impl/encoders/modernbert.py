@@ -164,7 +164,6 @@ class ModernBertEncoder(FamilyEncoder):
 
     Differences from BERT: rotary positions; in two of three layers a token attends to a window only; norms before
     attention and feed-forward, and one at the end; a gated feed-forward layer; no biases, no segments, no pooler.
-
     Arguments and errors are those of BertEncoder.
 
     Input:  dict of `token_ids`, `segment_ids` (ignored), `padding_mask`, each int32 (batch, length).

@@ -133,9 +133,7 @@ class MPNetEncoder(FamilyEncoder):
     Differences from BERT: relative positions, in buckets that all layers share, in addition to absolute ones, which are
     counted over the tokens that are not padding; and no segments, so that only separators divide the texts of a pair.
     Pre-training predicts masked words, or masked and permuted ones as in the published checkpoints. Classifiers have a
-    dense tanh layer of their own, which is the pooler here.
-
-    Arguments and errors are those of BertEncoder.
+    dense tanh layer of their own, which is the pooler here. Arguments and errors are those of BertEncoder.
 
     Input:  dict of `token_ids`, `segment_ids` (ignored), `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size), and the

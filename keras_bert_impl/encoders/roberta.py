@@ -94,9 +94,7 @@ class RobertaEncoder(FamilyEncoder):
     Differences from BERT: pre-training predicts masked words only, in full sentences, masked anew in every epoch; the
     tokenizer is byte-level BPE; positions are counted over the tokens that are not padding, from pad_id + 1 on; there
     is one segment, so that only separators divide the texts of a pair; and the epsilon of norms is 1e-5. Classifiers
-    have a dense tanh layer of their own, which is the pooler here.
-
-    Arguments and errors are those of BertEncoder.
+    have a dense tanh layer of their own, which is the pooler here. Arguments and errors are those of BertEncoder.
 
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). With one segment,
             `segment_ids` are ignored.

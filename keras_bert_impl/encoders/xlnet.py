@@ -277,7 +277,6 @@ class XLNetEncoder(FamilyEncoder):
 
     Padding may be on either side. transformers pads on the left, which gives the same vectors; with padding on the
     right it takes padding for <cls>. transformers and Google's code also apply dropout inside the feed-forward layer.
-
     Arguments and errors are those of BertEncoder.
 
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).

@@ -110,7 +110,7 @@ GROUPS = {
         "Search and similarity": ("TextEmbedder", "Reranker"),
         "Pre-training": ("Pretrainer", "ElectraPretrainer"),
         "Distillation": ("Distiller",),
-        "Answers": ("Label", "Entity", "Answer", "Choice", "Match", "FilledMask", "FilledText", "TokenDoubt"),
+        "Answers": tuple(module.rpartition(":")[2] for module in MODULES["models"][2][1:]),
     },
     "encoders": {"Any family": ("encoder_from_pretrained",), "BERT": ("BertEncoder", "BertConfig")},
     "text": {
@@ -148,11 +148,14 @@ NOT_SHOWN = {
     *("named_outputs", "note_rows", "of_texts", "preprocessor_arguments", "record", "takes_class_numbers"),
     *("training_flops", "usual_objective"),
     # of encoders and configurations
-    *("answer_penalty", "answer_vectors", "check_texts", "connected_for", "decoded_states", "detection_vectors"),
-    *("for_task", "generator", "inputs_of_rows", "last_context", "masked_lm_head", "masked_states"),
+    *("answer_penalty", "answer_vectors", "check_texts", "connect", "connected_for", "decoded_states", "for_task"),
+    *("detection_vectors", "generator", "inputs_of_rows", "last_context", "masked_lm_head", "masked_states"),
     *("permuted_states", "pool", "pooled", "token_vectors", "blocks_of", "class_prefix", "classifier_dropout_rate"),
     *("depth", "from_content", "from_keys", "keys_seen", "last_kernel_scale", "num_blocks", "num_positions"),
     *("schedule", "token_classifier_dropout_rate", "windows"),
+    # of layers
+    *("attention_inputs", "build_transform", "contents", "dropouts", "has_bias_of_inputs", "load_own_variables"),
+    *("lora_factors", "transformed"),
     # of tokenizers, corpora and preprocessors
     *("cut", "dialect", "filled_text", "ids_of_words", "in_running_text", "is_cut_again", "is_in", "moved", "pieces"),
     *("pieces_of_model", "row_processor", "scores_in_texts", "settings", "steps", "stripped", "template"),
@@ -307,7 +310,7 @@ def members_of(found):
     if not inspect.isclass(found) or issubclass(found, tuple):
         return []
     not_shown = NOT_SHOWN if hasattr(found, "fit") else NOT_SHOWN | {"rows", "scores"}
-    names = [name for name in dir(found) if name[0] != "_" and name not in not_shown and is_own(getattr(found, name))]
+    names = [name for name in dir(found) if name[0] != "_" and name not in not_shown and is_own(found, name)]
     order = {name: place for place, name in enumerate(BY_USE)}
     names = sorted(names, key=lambda name: (order.get(name, len(order)), name))
     kinds = {True: "autoproperty", False: "automethod"}
@@ -319,12 +322,14 @@ def members_by_entry():
     return {entry: members_of(object_of(entry)) for page in MODULES for entry in entries(page)}
 
 
-def is_own(member):
-    """False for a member that a class has from Keras or from the backend, which document it."""
-    found = getattr(member, "fget", member)
-    found = inspect.unwrap(getattr(found, "__func__", found))
-    is_ours = (getattr(found, "__module__", None) or "").startswith("keras_bert_")
-    return not inspect.isclass(member) and callable(found) and bool(is_ours and getattr(found, "__doc__", None))
+def is_own(kind, name):
+    """Whether a member of a class is a method or property with a docstring of this package, its own or a parent's: what
+    comes from Keras or from the backend is documented there."""
+    found = [vars(parent)[name] for parent in kind.__mro__ if name in vars(parent)]
+    found = [inspect.unwrap(getattr(one, "fget", None) or getattr(one, "__func__", one)) for one in found]
+    ours = [one for one in found if (getattr(one, "__module__", None) or "").startswith("keras_bert_")]
+    is_method = found[0] in ours and callable(found[0]) and not inspect.isclass(found[0])
+    return is_method and any(getattr(one, "__doc__", None) for one in ours)
 
 
 def merged_rows(lines):

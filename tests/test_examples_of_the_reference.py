@@ -19,7 +19,7 @@ import reference
 # Names of the main pages without an example: answers, which their models show; exports, which take a minute; and parts
 # of other plots.
 WITHOUT = {
-    *("Label", "Entity", "Answer", "Choice", "Match", "FilledMask", "FilledText", "TokenDoubt"),
+    *reference.GROUPS["models"]["Answers"],
     *("export_saved_model", "export_onnx", "export_openvino", "export_litert", "open_export"),
     *("panels", "history_of", "confusion_of_counts", "attention_of", "contributions_of"),
 }

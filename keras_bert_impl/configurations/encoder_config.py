@@ -52,24 +52,24 @@ class EncoderConfig:
     Attributes:
         tie_word_embeddings: whether a masked-LM head scores words by the token embedding's own table.
         model_type: its value in Hugging Face's config.json.
-        family: the family's name, for messages.
+        family: the family's name in messages.
         named_sizes: published names to (layers, width, heads).
         named_fields: published names to their further fields that are not the defaults.
         huggingface_keys: pairs of a field and its key in config.json; the first five are required.
         activation_key: the key of `activation`.
-        optional_keys: pairs as in huggingface_keys, for keys that may be missing or null.
-        fixed_values: keys of config.json with the only value that this library supports, which is also the default.
-        pair_tasks: what it can learn from rows of two segments, of `text.rows.pretraining_rows.PAIRS`.
-        left_out: what transformers takes for keys that config.json leaves out, where it is not the default here.
+        optional_keys: like huggingface_keys, for keys that may be missing or null.
+        fixed_values: keys of config.json with the only supported value, which is also their default.
+        pair_tasks: tasks that it can learn from text pairs, of `text.rows.pretraining_rows.PAIRS`.
+        left_out: transformers' defaults for missing keys of config.json, where they differ from the defaults here.
         heads_have_gelu: whether transformers computes the heads with exact GELU, whatever the activation is.
-        may_be_causal: whether a token may attend to those before it alone (`is_decoder` in config.json).
-        other_model_types: further values of model_type in config.json that mean this family.
+        may_be_causal: whether left-to-right attention is supported (`is_decoder` in config.json).
+        other_model_types: further values of model_type in config.json for this family.
         use_bias: whether blocks, norms and the dense layers of heads have biases.
-        rms_norm: whether norms divide by the root of the mean square alone.
+        rms_norm: whether norms are RMS norms.
         head_has_transform: whether a masked-LM head transforms and normalizes vectors before it scores words.
         head_has_output_bias: whether it adds a bias to each word's score.
-        smallest_sizes: the least value of a size, where it is not 1.
-        has_position_table: whether positions are rows of a table, of which there are `max_length`.
+        smallest_sizes: smallest value of a size, where it is not 1.
+        has_position_table: whether there are position embeddings, `max_length` of them.
     """
 
     vocabulary_size: int = 30522
@@ -120,8 +120,8 @@ class EncoderConfig:
             value = getattr(self, name)
             if not isinstance(value, int) or not 0 <= value < self.vocabulary_size:
                 raise ValueError(
-                    f"{name} {value!r} is outside the vocabulary of {self.vocabulary_size}: give that of your "
-                    f"tokenizer, {name}=tokenizer.{name}."
+                    f"{name} {value!r} is outside the vocabulary of {self.vocabulary_size} tokens. Pass your "
+                    f"tokenizer's, {name}=tokenizer.{name}."
                 )
         if self.heads_have_gelu and self.activation != "gelu":
             raise ValueError(
@@ -131,12 +131,12 @@ class EncoderConfig:
 
     @property
     def num_positions(self):
-        """The rows of the position table."""
+        """The number of rows in the position table."""
         return self.max_length
 
     @property
     def schedule(self):
-        """The blocks that a token passes through, one after the other, by their number."""
+        """The numbers of the blocks that a token passes through, in order."""
         return list(range(self.num_layers))
 
     @property
@@ -146,12 +146,13 @@ class EncoderConfig:
 
     @property
     def windows(self):
-        """Of each layer that a token passes through the largest distance to one that it sees; None for any."""
+        """For each layer that a token passes through, the largest distance between it and one that it attends to; None
+        for any."""
         return [None] * self.depth
 
     def keys_seen(self, length):
-        """Of each layer that a token passes through, how many keys a query of a row of this length is multiplied with,
-        on average."""
+        """For each layer that a token passes through, the average number of keys for a query in a sequence of this
+        length."""
         return [length if window is None else min(length, 2 * window + 1) for window in self.windows]
 
     # Products of each layer's queries or keys with a vector for each of the 2 * length - 1 distances.
@@ -159,7 +160,7 @@ class EncoderConfig:
 
     @property
     def last_kernel_scale(self):
-        """What `initializer_range` is multiplied by for kernels whose output is added to hidden states, and before
+        """Factor of `initializer_range` for kernels whose output is added to hidden states, and for those before
         heads."""
         return 1.0
 
@@ -170,22 +171,27 @@ class EncoderConfig:
 
     @property
     def classifier_dropout_rate(self):
-        """The dropout before a classifier, unless the head is given another."""
+        """The dropout before a text classifier, unless the head is given another."""
         return self.hidden_dropout_rate
 
     @property
     def token_classifier_dropout_rate(self):
-        """The dropout before a classifier of tokens, unless the head is given another."""
+        """The dropout before a token classifier, unless the head is given another."""
         return self.classifier_dropout_rate
 
     @classmethod
     def class_prefix(cls):
-        """What names of this family's classes begin with, here and in transformers: "Bert" of BertConfig."""
+        """Returns the first part of this family's class names, here and in transformers: "Bert" for BertConfig."""
         return cls.__name__.removesuffix("Config")
 
     @classmethod
     def from_name(cls, name, **overrides):
-        """The configuration of a published size; keyword arguments replace its fields."""
+        """Returns the configuration of a published size.
+
+        Args:
+            name (str): one of the names in `named_sizes`.
+            overrides: fields that replace those of the size, such as `vocabulary_size`.
+        """
         num_layers, hidden_size, num_heads = cls.named_sizes[name]
         fields = {"num_layers": num_layers, "hidden_size": hidden_size, "num_heads": num_heads}
         fields |= cls.named_fields.get(name, {})
@@ -195,25 +201,27 @@ class EncoderConfig:
 
     @classmethod
     def from_dict(cls, fields):
-        """The configuration that `to_dict` wrote."""
+        """Returns the configuration of a dict that `to_dict` returned."""
         return cls(**fields)
 
     def to_dict(self):
-        """Every field by its name: plain numbers and strings."""
+        """Returns all fields by name, plain numbers and strings."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_huggingface(cls, path):
-        """Reads a Hugging Face `config.json` of this family's `model_type`; errors as `from_content`."""
+        """Reads a Hugging Face `config.json`.
+
+        Args:
+            path (str or pathlib.Path): the file.
+
+        Raises: ValueError if the model is of another type, or uses an unsupported feature, such as a decoder.
+        """
         return cls.from_content(path, read_json(path))
 
     @classmethod
     def from_content(cls, path, found):
-        """The configuration in what the `config.json` at `path` holds.
-
-        Raises: ValueError if the model is of another type, or uses a feature that this library does not support
-            (relative positions, a decoder).
-        """
+        """Reads a dict, the content of the `config.json` at `path`; errors as `from_huggingface`."""
         kind, wanted = found.get("model_type", cls.model_type), {**cls.fixed_values, "model_type": cls.model_type}
         if kind in cls.other_model_types:
             wanted.pop("model_type")
@@ -224,7 +232,7 @@ class EncoderConfig:
         return cls.from_keys(path, found, HUGGINGFACE_ACTIVATIONS)
 
     def to_huggingface(self):
-        """The dict of a Hugging Face `config.json`, without the keys that belong to a head."""
+        """Returns the content of a Hugging Face `config.json`, a dict, without the keys of a head."""
         activation = next(theirs for theirs, ours in HUGGINGFACE_ACTIVATIONS.items() if ours == self.activation)
         keys, usual = (*self.huggingface_keys, *self.optional_keys), type(self).tie_word_embeddings
         return {
@@ -236,11 +244,11 @@ class EncoderConfig:
 
     @classmethod
     def from_keys(cls, path, found, activations):
-        """From a dict with the keys of this family; `activations` maps its names of activations to ours."""
+        """Reads a dict with the keys of this family; `activations` maps its names of activations to ours."""
         found = found | {key: value for key, value in cls.left_out.items() if found.get(key) is None}
         missing = [theirs for _, theirs in cls.huggingface_keys[:5] if theirs not in found]
         if missing:
-            raise ValueError(f"{path} lacks {', '.join(missing)}: it is not the configuration of a {cls.family}.")
+            raise ValueError(f"{path} lacks {', '.join(missing)}: it is not the configuration of a {cls.family} model.")
         fields = {ours: found[theirs] for ours, theirs in cls.huggingface_keys if theirs in found}
         activation = activations[found.get(cls.activation_key, "gelu")]
         fields |= {ours: found[theirs] for ours, theirs in cls.optional_keys if found.get(theirs) is not None}
@@ -249,6 +257,6 @@ class EncoderConfig:
 
 
 def check_setting(path, key, value, expected):
-    """Raises ValueError unless a value in a configuration's file is the one that is expected."""
+    """Raises ValueError unless a value in a configuration file is the expected one."""
     if value != expected:
         raise ValueError(f"{path}: {key} {value!r} is not supported; expected {expected!r}.")

@@ -1,5 +1,5 @@
-"""What is known about a family of encoders: its classes, and the table of its tensors' names in Hugging Face's format,
-which is applied in one direction to load and in the other to save."""
+"""A family of encoders: its classes, and the table of its tensors' names in Hugging Face's format, which is applied in
+one direction to load and in the other to save."""
 
 import types
 import typing
@@ -33,7 +33,7 @@ def joined_kernels(*widths):
 
 
 def layer_rows(ours, theirs, names):
-    """The rows of a layer whose arrays are as here; `names` are pairs of our name and of the end of theirs."""
+    """The rows of a layer whose arrays have the same form; `names` are pairs of our name and the end of theirs."""
     return tuple((f"{ours}/{name}", (f"{theirs}/{end}",), SAME) for name, end in names)
 
 
@@ -58,7 +58,7 @@ def norm_rows(ours, theirs):
 
 
 def attention_rows(queries_keys_values, output):
-    """The rows of self-attention, from the names of three dense layers, and of that behind them."""
+    """The rows of self-attention, from the names of its three input layers and of its output layer."""
     kernels, biases = (tuple(f"{name}.{kind}" for name in queries_keys_values) for kind in ("weight", "bias"))
     return (
         ("attention/query_key_value/kernel", kernels, FUSED_TRANSPOSED),
@@ -77,8 +77,8 @@ def masked_lm_rows(dense, norm, bias):
 
 
 def dense_classifier(theirs):
-    """The `names_by_task` of a family whose text classifier has a dense layer of its own in place of the pooler, which
-    the rows name by what `theirs` begins."""
+    """The `names_by_task` of a family whose text classifier has a dense layer of its own in place of the pooler;
+    `theirs` begins that layer's names in the rows."""
     return {"ForSequenceClassification": ((theirs, "classifier.dense."), ("classifier.", "classifier.out_proj."))}
 
 

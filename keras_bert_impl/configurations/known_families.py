@@ -36,13 +36,13 @@ def family_of(config):
 
 
 def family_of_name(name):
-    """The class of the configurations of a published size. Raises: ValueError naming the known sizes."""
+    """Returns the configuration class of a published size. Raises: ValueError naming the known sizes."""
     of_size = {size: config_class for config_class in OF_CONFIG for size in config_class.named_sizes}
     return of_size[one_of("size", name, of_size)]
 
 
 def config_from_name(name, **fields):
-    """The configuration of a published size of any family; keyword arguments replace its fields.
+    """Returns the configuration of a published size of any family; keyword arguments replace its fields.
 
     Raises: ValueError naming the known sizes.
     """
@@ -50,12 +50,12 @@ def config_from_name(name, **fields):
 
 
 def build_encoder(config, **arguments):
-    """The encoder of a configuration of any family; `arguments` are those of its constructor."""
+    """Builds the encoder of a configuration of any family; `arguments` are those of its constructor."""
     return family_of(config).encoder_class(config, **arguments)
 
 
 def skeleton(config):
-    """The encoder of a configuration without values: its weights have shapes and paths, and take no memory."""
+    """Builds an encoder without values: its weights have shapes and paths, and take no memory."""
 
     def build():
         with keras.StatelessScope(initialize_variables=False):
@@ -74,10 +74,10 @@ def skeleton(config):
 
 @functools.lru_cache(maxsize=128)
 def weight_shapes(config):
-    """The shape of every weight of an encoder by its path, from the configuration alone."""
+    """Returns the shape of every weight of an encoder by its path, from the configuration alone."""
     return types.MappingProxyType({weight.path: tuple(weight.shape) for weight in skeleton(config).weights})
 
 
 def count_parameters(config):
-    """The number of weights of an encoder, with its pooler if it has one: 109,482,240 for bert-base-uncased."""
+    """Counts the parameters of an encoder, with its pooler if it has one: 109,482,240 for bert-base-uncased."""
     return sum(math.prod(shape) for shape in weight_shapes(config).values())

@@ -22,15 +22,15 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 
 @dataclasses.dataclass(frozen=True)
 class AlbertConfig(EncoderConfig):
-    """The shape of an ALBERT encoder; the defaults are albert-base-v2 (Lan et al. 2020, table 1).
+    """Configuration of an ALBERT model. The defaults are albert-base-v2 (Lan et al. 2020, table 1).
 
-    Arguments and errors are those of BertConfig, and:
+    Arguments and errors are those of BertConfig, without direction, and:
 
     Args:
-        embedding_size: width of the embeddings, which a dense layer projects to hidden_size.
-        num_groups: the layers are divided into so many runs of equal length, as far as their number allows. The layers
-            of a run share their weights.
-        layers_per_group: blocks that each layer consists of, one after the other; 1 in all published models.
+        embedding_size (int, optional): width of the embeddings, which a dense layer projects to hidden_size.
+            Default: 128.
+        num_groups (int, optional): number of groups of consecutive layers that share their weights. Default: 1.
+        layers_per_group (int, optional): number of blocks in each layer; 1 in all published models. Default: 1.
     """
 
     vocabulary_size: int = 30000
@@ -78,7 +78,7 @@ class AlbertConfig(EncoderConfig):
         if self.num_groups > self.num_layers:
             raise ValueError(
                 f"num_groups {self.num_groups} is above num_layers {self.num_layers}: a group without layers would "
-                "have weights that nothing uses."
+                "have unused weights. Lower num_groups."
             )
 
     @property
@@ -94,12 +94,12 @@ class AlbertConfig(EncoderConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class AlbertEncoder(FamilyEncoder):
-    """The encoder of Lan et al. 2020, as a functional model.
+    """Turns token IDs into vectors with ALBERT (Lan et al. 2020), as a functional Keras model.
 
     Differences from BERT: embeddings are narrow, 128 columns, and a dense layer projects them to the width of the
-    blocks; all layers share one block's weights, or those of a few groups; of two segments it learns which is the
-    first one, instead of whether they belong together; n-grams are masked; and its tokens come from SentencePiece.
-    Arguments and errors are those of BertEncoder.
+    blocks; all layers share one block's weights, or those of a few groups; pre-training predicts the order of two
+    segments instead of the next sentence, and masks n-grams; and the tokenizer is SentencePiece. Arguments and errors
+    are those of BertEncoder.
 
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size), and the
@@ -113,8 +113,7 @@ class AlbertEncoder(FamilyEncoder):
         config = parts.config
         hidden = parts.normalized(parts.summed_embeddings(inputs, config.embedding_size))
         hidden = parts.dense(config.hidden_size, "embeddings_projection")(hidden)  # (batch, length, hidden_size)
-        # A block that is called several times has the same weights each time. Like Google's code, and unlike
-        # transformers', it has dropout after the feed-forward layer, too.
+        # Like Google's code, and unlike transformers', a block also has dropout after the feed-forward layer.
         return parts.with_pooled(parts.apply_layers(hidden, parts.context(inputs)))
 
 

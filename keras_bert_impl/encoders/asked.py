@@ -1,4 +1,4 @@
-"""How a kind of model is asked outside Python: in SavedModels, other exports, the server and the command line."""
+"""How a kind of model is used outside Python: in SavedModels, other exports, the server and the command line."""
 
 import typing
 
@@ -8,11 +8,11 @@ PAIR = {"text": [SENTENCE], "text_pair": ["It slept."]}
 
 
 class Asked(typing.NamedTuple):
-    """The class attribute `asked` of a kind of model that can be exported, beside its method `named_outputs`.
+    """How a kind of model is used outside Python; with its method `named_outputs`, all that an export needs.
 
     Fields:
         task: its name in the options of `keras-bert export` and `keras-bert predict`.
-        signatures: those of a SavedModel by name, each with an example of its inputs, strings by their names.
+        signatures: signatures of a SavedModel by name, each with an example of its inputs, strings by their names.
         shown: the output of `serving_default` that an example prints.
     """
 
@@ -27,5 +27,5 @@ class Asked(typing.NamedTuple):
 
 
 def kind_of(model):
-    """The class that a model belongs to, or inherits from, which says how such models are asked."""
+    """Returns the class of a model, or its parent, whose `asked` says how such models are used."""
     return next(kind for kind in type(model).__mro__ if "asked" in vars(kind))

@@ -32,7 +32,7 @@ RIGHT_TO_LEFT = "bert_right_to_left"  # the model_type of a BERT that reads from
 
 @dataclasses.dataclass(frozen=True)
 class BertConfig(EncoderConfig):
-    """The sizes and settings of a BERT encoder. The defaults are BERT-base, uncased (Devlin et al. 2019, section 3).
+    """Configuration of a BERT model. The defaults are BERT-base, uncased (Devlin et al. 2019, section 3).
 
     `BertConfig.from_name` has the published sizes: bert_tiny, bert_mini, bert_small, bert_medium (Turc et al. 2019),
     bert_base and bert_large.
@@ -56,10 +56,10 @@ class BertConfig(EncoderConfig):
         tie_word_embeddings (bool, optional): whether a masked-LM head scores words by the token embedding.
             Default: True.
         direction (str, optional): which tokens a token attends to: "both" sides, as in BERT; "left_to_right", itself
-            and those before it, as in GPT (section 5.1; Hugging Face's `is_decoder`); or "right_to_left", itself and
-            those after it, which transformers does not have. Default: "both".
+            and earlier ones, as in GPT (section 5.1; Hugging Face's `is_decoder`); or "right_to_left", itself and later
+            ones, which transformers does not have. Default: "both".
 
-    Raises: ValueError for a size that no BERT can have, naming field and value.
+    Raises: ValueError naming the field whose value is invalid.
 
     Example:
         >>> config = kbi.BertConfig.from_name("bert_tiny", vocabulary_size=8000)
@@ -108,7 +108,7 @@ class BertConfig(EncoderConfig):
             path (str or pathlib.Path): the file.
 
         Returns: a `BertConfig`.
-        Raises: ValueError for a file that is no configuration of a BERT.
+        Raises: ValueError if the file is not the configuration of a BERT model.
         """
         return cls.from_keys(path, read_json(path), GOOGLE_ACTIVATIONS)
 
@@ -137,7 +137,7 @@ class BertEncoder(FamilyEncoder):
     task, put the encoder into a model such as `TextClassifier`, or build layers on its outputs.
 
     Args:
-        config (BertConfig): the sizes and settings.
+        config (BertConfig): configuration.
         packed (bool, optional): whether a row may hold several sequences; adds the inputs `position_ids` and
             `sequence_ids`. Default: False.
         return_hidden_states (bool, optional): adds the output `hidden_states`, (batch, layers + 1, length,
@@ -152,8 +152,7 @@ class BertEncoder(FamilyEncoder):
 
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size), and `pooled_output` (batch, hidden_size), a dense
-            tanh layer over the first token; with direction "left_to_right", over the last one, as only it sees all
-            others.
+            tanh layer over the first token, or with direction "left_to_right" over the last one.
     Raises: ValueError for inputs longer than `config.max_length`, and for rematerialize with return_attention.
 
     Example:
@@ -173,7 +172,7 @@ class BertEncoder(FamilyEncoder):
         config = parts.config
         hidden = parts.normalized(parts.summed_embeddings(inputs, config.hidden_size))
         connected = parts.apply_layers(hidden, parts.context(inputs, config.direction))
-        # Of a row that is read from left to right, only the last token sees all others.
+        # With left-to-right attention, only the last token sees all others.
         hidden, is_causal = connected.hidden_states[-1], config.direction == "left_to_right"
         last = LastToken(dtype=parts.policy, name="last_token")
         whole = last(hidden, inputs["padding_mask"]) if is_causal else hidden[:, 0]

@@ -25,24 +25,26 @@ NO_ANSWER = 1e6  # taken from the scores of a question's tokens, as in transform
 
 @dataclasses.dataclass(frozen=True)
 class BigBirdConfig(EncoderConfig):
-    """The shape of a BigBird encoder; the defaults are bigbird-roberta-base (Zaheer et al. 2020, section 4, ITC).
+    """Configuration of a BigBird model. The defaults are bigbird-roberta-base (Zaheer et al. 2020, section 4, ITC).
 
-    Arguments and errors are those of BertConfig, and:
+    Arguments and errors are those of BertConfig, without direction, and:
 
     Args:
-        sep_id: the id of the separator, by which a QuestionAnswerer finds the question in a row.
-        attention_type: "block_sparse", or "original_full", in which every token sees all others.
-        block_size: tokens of a block.
-        num_random_blocks: blocks that a block sees at random. Rows of at most (5 + 2 * num_random_blocks) * block_size
-            tokens, 704, are seen by every token as a whole; the length of each row decides that.
-        random_blocks: which these are, in training as elsewhere. "seeded": those that google-research/bigbird draws by
-            the number of the layer, with which the published models were trained; transformers draws the same in
-            training alone, but in rows of 2,048 tokens and with another max_length than 4,096. "first_block": each is
-            the first block of the row, as transformers computes outside training, in which that block has 1 +
-            num_random_blocks times the weight. A config.json that does not say, as none of transformers does, means
-            "first_block": such a checkpoint gives the outputs of transformers. A field of our own.
-        rescale_embeddings: whether the vectors of tokens are multiplied by the square root of hidden_size.
-        query_bias: whether queries, keys and values have a bias; `use_bias` in config.json.
+        sep_id (int, optional): ID of the separator token, by which a QuestionAnswerer finds the question. Default: 66.
+        attention_type (str, optional): "block_sparse", or "original_full" for full attention. Default: "block_sparse".
+        block_size (int, optional): number of tokens in a block. Default: 64.
+        num_random_blocks (int, optional): number of random blocks that a block attends to. Sequences of at most
+            (5 + 2 * num_random_blocks) * block_size tokens, 704 by default, have full attention. Default: 3.
+        random_blocks (str, optional): which blocks these are, in training and inference. "seeded": those that
+            google-research/bigbird draws by the layer's number, with which the published models were trained.
+            transformers draws the same, but only in training, and not in sequences of 2,048 tokens or with another
+            max_length than 4,096. "first_block": always the first block, as transformers computes at inference; that
+            block then has 1 + num_random_blocks times the weight. A config.json without this field, such as those of
+            transformers, means "first_block" and gives the outputs of transformers. Default: "seeded".
+        rescale_embeddings (bool, optional): whether token embeddings are multiplied by the square root of hidden_size.
+            Default: False.
+        query_bias (bool, optional): whether queries, keys and values have biases (`use_bias` in config.json).
+            Default: True.
     """
 
     vocabulary_size: int = 50358
@@ -85,7 +87,7 @@ class BigBirdConfig(EncoderConfig):
         one_of("random_blocks", self.random_blocks, RANDOM_BLOCKS)
 
     def blocks_of(self, layer):
-        """The `SparseBlocks` of a layer; None if all its tokens see all others, however long a row is."""
+        """Returns the `SparseBlocks` of a layer, or None if it always has full attention."""
         if self.attention_type == "original_full":
             return None
         seed = layer if self.random_blocks == "seeded" else None
@@ -102,15 +104,17 @@ class BigBirdConfig(EncoderConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class BigBirdAttention(MultiHeadSelfAttention):
-    """Self-attention between blocks of a row, or in a short row between all tokens (Zaheer et al. 2020, section 2).
+    """Self-attention between blocks of tokens, or in a short sequence between all tokens (Zaheer et al. 2020, section
+    2).
 
-    Args: as of MultiHeadSelfAttention, `use_bias` being that of queries, keys and values alone, and:
-        blocks: the fields of a `kernels.attention.SparseBlocks`; None if all tokens see all others in any row.
+    Args: those of MultiHeadSelfAttention, `use_bias` being only for queries, keys and values, and:
+        blocks: the fields of a `kernels.attention.SparseBlocks`; None for full attention at any length.
 
-    Input:  as of MultiHeadSelfAttention, where a mask is the same for all queries of a row; with `sequence_ids` all
-            tokens of a sequence see one another.
-    Output: as of MultiHeadSelfAttention; in a row of blocks padded queries see nothing, and probabilities are not
-            dropped, as in Google's code. A block that is seen several times has the sum of its probabilities.
+    Input:  as for MultiHeadSelfAttention, where a mask is the same for all queries of a sequence; with `sequence_ids`,
+            attention is full within each packed sequence.
+    Output: as for MultiHeadSelfAttention; with blocks, padded queries attend to nothing, and there is no dropout of
+            probabilities, as in Google's code. A block that is attended to several times has the sum of its
+            probabilities.
     """
 
     def __init__(self, num_heads, dropout_rate=0.0, initializer="glorot_uniform", blocks=None, use_bias=True, **kwargs):
@@ -143,25 +147,25 @@ class BigBirdAttention(MultiHeadSelfAttention):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class BigBirdEncoder(FamilyEncoder):
-    """The encoder of Zaheer et al. 2020, as a functional model for long rows, in memory linear in their length.
+    """Turns token IDs of long texts into vectors with BigBird (Zaheer et al. 2020), with memory linear in length.
 
-    Differences from BERT: a row is divided into blocks of tokens, of which the first and the last see all and are seen
-    by all, the others beside them their neighbours and some random ones; dropout precedes the norm of the embeddings;
-    and tokens come from SentencePiece. The head of a TextClassifier has a dense layer of its own with the activation
-    of the encoder, in the place of the pooler: it gets an encoder without one, made of the same layers. That of a
-    QuestionAnswerer has a feed-forward layer, and the question holds no answer, as in transformers.
+    Differences from BERT: attention is between blocks of tokens. The first and the last block attend to all and are
+    attended to by all; the others attend to their neighbours and to some random blocks. Dropout precedes the norm of
+    the embeddings, and the tokenizer is SentencePiece. In place of the pooler, a TextClassifier has a dense layer with
+    the encoder's activation; its encoder has no pooler, and is made of the same layers. A QuestionAnswerer has a
+    feed-forward layer in its head, and finds no answers in the question, as in transformers.
 
     Arguments and errors are those of BertEncoder, and:
 
     Args:
-        random_blocks, attention_type: replace those of the configuration.
-        task: "text" for the encoder of such a classifier.
-        layers_of: a BigBirdEncoder of the same configuration whose layers it shares.
+        random_blocks, attention_type (str, optional): replace those of the configuration. Default: None.
+        task (str, optional): "text" for the encoder of a TextClassifier. Default: None.
+        layers_of (BigBirdEncoder, optional): encoder of the same configuration whose layers are shared. Default: None.
 
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
-    Output: dict of `sequence_output` (batch, length, hidden_size) and, but for "text", `pooled_output` (batch,
-            hidden_size), and the optional outputs of BertEncoder.
-    Raises: ValueError also for packed rows that may be longer than what every token sees as a whole.
+    Output: dict of `sequence_output` (batch, length, hidden_size); `pooled_output` (batch, hidden_size), except for
+            task "text"; and the optional outputs of BertEncoder.
+    Raises: ValueError also for packed=True if rows may be too long for full attention.
     """
 
     config_class = BigBirdConfig
@@ -174,9 +178,9 @@ class BigBirdEncoder(FamilyEncoder):
         layout = config.blocks_of(0)
         if packed and layout is not None and layout.may_be_sparse(config.max_length):
             raise ValueError(
-                f"Packed rows of up to max_length {config.max_length} tokens would have blocks that belong to several "
-                f"sequences. Give a max_length of at most {layout.longest_full}, in which every token sees its whole "
-                "sequence, or attention_type='original_full', or prepare the rows without --packed."
+                f"In packed rows of up to max_length {config.max_length} tokens, a block could hold several sequences. "
+                f"Set max_length to at most {layout.longest_full}, for full attention, or "
+                "attention_type='original_full', or prepare the data without --packed."
             )
         super().__init__(config, packed=packed, task=task, layers_of=layers_of, **arguments)
         self.task = task
@@ -229,7 +233,7 @@ class BigBirdEncoder(FamilyEncoder):
 
 
 def block_rows(config):
-    """The rows of a block, with a bias of queries, keys and values or without."""
+    """The rows of a block, with or without a bias of queries, keys and values."""
     return tuple(row for row in bert.BLOCK_ROWS if config.query_bias or row[0] != "attention/query_key_value/bias")
 
 

@@ -33,11 +33,11 @@ TERMS = 3  # of the products of queries and keys: content with content, content 
 
 
 class DistanceConfig(EncoderConfig):
-    """What the configurations of all versions share: relative positions in both terms of the products, and no others.
+    """Base class of DeBERTa's configurations: relative positions in both terms of the products, and no others.
 
     Attributes:
-        architecture: keys of config.json and the only values that are supported. Whoever leaves one out has another
-            encoder in transformers, so that they have to be there, as `needed_keys` have.
+        architecture: keys of config.json and their only supported values. They are required, like `needed_keys`:
+            without one, transformers builds another encoder.
     """
 
     heads_have_gelu: typing.ClassVar = True
@@ -52,13 +52,12 @@ class DistanceConfig(EncoderConfig):
 
     @classmethod
     def from_content(cls, path, found):
-        """As EncoderConfig. Raises: ValueError also for settings that no published DeBERTa of the version has, naming
-        them."""
+        """As EncoderConfig. Raises: ValueError also for settings that no published DeBERTa of the version has."""
         missing = [key for key in (*cls.architecture, *cls.needed_keys) if found.get(key) is None]
         if missing:
             raise ValueError(
-                f"{path} lacks {', '.join(missing)}, without which transformers computes another encoder than a "
-                "published DeBERTa."
+                f"{path} lacks {', '.join(missing)}, without which transformers builds another encoder than any "
+                "published DeBERTa. Add the published values."
             )
         terms = found["pos_att_type"]
         terms = terms.lower().split("|") if isinstance(terms, str) else terms
@@ -85,18 +84,19 @@ class DistanceConfig(EncoderConfig):
 
 @dataclasses.dataclass(frozen=True)
 class DebertaV2Config(DistanceConfig):
-    """The shape of a DeBERTa of version 2 or 3; the defaults are deberta-v3-base (He et al. 2021, "DeBERTaV3").
+    """Configuration of a DeBERTa model, version 2 or 3. The defaults are deberta-v3-base (He et al. 2021, "DeBERTaV3").
 
-    Arguments and errors are those of BertConfig, without num_segments, and:
+    Arguments and errors are those of BertConfig, without num_segments and direction, and:
 
     Args:
-        activation: only "gelu": transformers computes the heads with exact GELU.
-        max_length: the longest row in tokens. The enhanced mask decoder alone has a table of positions.
-        num_buckets: half of the rows of the table of relative positions: so many distances to either side, of which the
-            larger half share rows, more and more of them.
-        max_distance: the distance from which on all share a row.
-        convolution: tokens that the convolution behind the first layer takes together, an odd number, 3 in the large
-            models of version 2; 0 for none.
+        activation (str, optional): only "gelu", with which transformers computes the heads. Default: "gelu".
+        max_length (int, optional): largest number of tokens. Only the enhanced mask decoder has position embeddings.
+            Default: 512.
+        num_buckets (int, optional): number of relative-position buckets on each side of a token. Half of them hold one
+            distance each, the others ranges of growing size. Default: 256.
+        max_distance (int, optional): distance from which on all distances share a bucket. Default: 512.
+        convolution (int, optional): number of tokens in the kernel of the convolution after the first layer, an odd
+            number: 3 in the large models of version 2; 0 for no convolution. Default: 0.
     """
 
     vocabulary_size: int = 128100
@@ -137,9 +137,8 @@ class DebertaV2Config(DistanceConfig):
         half, is_even = self.num_buckets // 2, self.convolution and self.convolution % 2 == 0
         if self.num_buckets % 2 or self.max_distance - 1 <= half or is_even:
             raise ValueError(
-                f"num_buckets {self.num_buckets}, max_distance {self.max_distance} and convolution {self.convolution}: "
-                f"expected an even number, one above {half + 1}, since half of the buckets hold one distance each and "
-                "the others those beyond, and 0 or an odd number."
+                f"num_buckets must be even, max_distance above {half + 1} and convolution 0 or odd, not "
+                f"{self.num_buckets}, {self.max_distance} and {self.convolution}."
             )
 
     @classmethod
@@ -156,21 +155,21 @@ class DebertaV2Config(DistanceConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class RelativeEmbeddings(ConfiguredLayer):
-    """A vector for each distance from a key to a query (He et al. 2021, "DeBERTa", section 3.1).
+    """Learned embedding of the distances from keys to queries (He et al. 2021, "DeBERTa", section 3.1).
 
-    Distances up to half of the buckets have a row each, to either side; the others share rows, in steps of equal ratio.
-    Beyond `max_distance` they have the last row of their side, as in transformers; Microsoft's code has the last but
-    one there on the side of keys behind the query.
+    On each side, half of the buckets hold one distance each, the others ranges that grow by equal ratios. From
+    `max_distance` on, all distances are in the last bucket of their side, as in transformers; for keys after the query,
+    Microsoft's code takes the last but one.
 
     Args:
-        num_buckets: half of the rows of the table.
-        max_distance: as of DebertaV2Config; `num_buckets` gives each distance below it a row of its own.
-        epsilon: of the norm; None for no norm, as in version 1.
-        initializer: of the table.
+        num_buckets: number of buckets on each side.
+        max_distance: as for DebertaV2Config; if it is `num_buckets`, each smaller distance has a bucket of its own.
+        epsilon: epsilon of the norm; None for no norm, as in version 1.
+        initializer: initializer of the table.
 
-    Input:  (batch, length, width); its length and width are read.
-    Output: (1, 2 * length - 1, width): of the distances length - 1, ..., 0, ..., 1 - length, the query's place less the
-            key's.
+    Input:  (batch, length, width); only its shape is read.
+    Output: (1, 2 * length - 1, width) for the distances length - 1, ..., 0, ..., 1 - length, the query's position minus
+            the key's.
     """
 
     def __init__(self, num_buckets, max_distance, epsilon=1e-7, initializer="glorot_uniform", **kwargs):
@@ -201,7 +200,7 @@ class RelativeEmbeddings(ConfiguredLayer):
         return ops.expand_dims(exact_product(one_hot, table if self.norm is None else self.norm(table)), 0)
 
     def first_distances(self):
-        """The least distance in each bucket but that of the query itself, int32 (num_buckets,)."""
+        """Returns the smallest distance in each bucket except the query's own, int32 (num_buckets,)."""
         if self.max_distance == self.num_buckets:
             return np.arange(1, self.num_buckets + 1, dtype="int32")
         middle = self.num_buckets // 2
@@ -220,16 +219,14 @@ class RelativeEmbeddings(ConfiguredLayer):
 class DisentangledAttention(MultiHeadSelfAttention):
     """Self-attention by content and by relative position (He et al. 2021, "DeBERTa", section 3.1).
 
-    A query's product with a key has three terms: of both contents, of the query's content with the key's distance, and
-    of the key's content with it. Distances are projected by the kernels of queries and keys.
+    A query's product with a key has three terms: both contents, the query's content and the distance to the key, and
+    the key's content and this distance. Distances are projected by the kernels of queries and keys.
 
-    Args:
-        dropout_rate: as of MultiHeadSelfAttention.
-        position_dropout_rate: of the vectors of distances.
+    Args: those of MultiHeadSelfAttention, and:
+        position_dropout_rate: dropout of the embeddings of distances.
 
-    Input:  as of MultiHeadSelfAttention, where `positions` are the vectors of all distances, as RelativeEmbeddings
-            gives them.
-    Output: as of MultiHeadSelfAttention.
+    Input:  as for MultiHeadSelfAttention, where `positions` are the output of RelativeEmbeddings.
+    Output: as for MultiHeadSelfAttention.
     """
 
     def __init__(self, num_heads, dropout_rate=0.0, initializer="glorot_uniform", position_dropout_rate=0.0, **kwargs):
@@ -256,16 +253,16 @@ class DisentangledAttention(MultiHeadSelfAttention):
         return attention.AttentionInputs(query, key, value, self.num_heads, bias=bias, **fields)
 
     def of_contents(self, contents):
-        """Queries, keys and values, (batch, length, width) each, split from the fused projection."""
+        """Splits the fused projection into queries, keys and values, (batch, length, width) each."""
         return ops.split(contents, 3, axis=-1)
 
     def of_distances(self, positions):
-        """Queries and keys of distances, (1, 2 * length - 1, width) each, by the kernels of the contents."""
+        """Projects distances to queries and keys, (1, 2 * length - 1, width) each, by the kernels of the contents."""
         return ops.split(self.query_key_value(positions), 3, axis=-1)[:2]
 
     def _products(self, vectors, distant):
-        """The products of vectors (batch, length, width) with those of distances (1, distances, width), by heads:
-        (batch, heads, length, distances)."""
+        """Returns the products of vectors (batch, length, width) with those of distances (1, distances, width), by
+        heads: (batch, heads, length, distances)."""
         vectors, distant = (
             ops.reshape(array, (*ops.shape(array)[:2], self.num_heads, -1)) for array in (vectors, distant)
         )
@@ -274,17 +271,17 @@ class DisentangledAttention(MultiHeadSelfAttention):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class AddConvolution(ConfiguredLayer):
-    """Adds to hidden states a convolution of the embeddings, GELU, and normalizes the sum, as the large models of
-    version 2 do behind their first layer (Microsoft's `ConvLayer`).
+    """Adds a convolution of the embeddings to hidden states, with GELU, and normalizes the sum, as the large models of
+    version 2 do after their first layer (Microsoft's `ConvLayer`).
 
     Args:
-        size: tokens that are taken together, an odd number.
-        dropout_rate: of the convolution's output, before GELU.
-        epsilon: of the norm.
-        initializer: of the kernel.
+        size: number of tokens in the kernel, an odd number.
+        dropout_rate: dropout of the convolution's output, before GELU.
+        epsilon: epsilon of the norm.
+        initializer: initializer of the kernel.
 
-    Input:  embeddings and hidden states, (batch, length, width) each, `padding_mask` (batch, length) and, of packed
-            rows, `sequence_ids` (batch, length): a token is taken together with those of its own sequence alone.
+    Input:  embeddings and hidden states, (batch, length, width) each, `padding_mask` (batch, length) and, for packed
+            rows, `sequence_ids` (batch, length), so that the kernel does not reach into other sequences.
     Output: (batch, length, width), 0 at padding.
     """
 
@@ -305,15 +302,15 @@ class AddConvolution(ConfiguredLayer):
     def call(self, embeddings, hidden_states, padding_mask, sequence_ids=None, training=False):
         is_token = ops.cast(ops.expand_dims(padding_mask, -1), embeddings.dtype)
         neighbours = [self.shifted(embeddings, place, sequence_ids) for place in range(self.size)]
-        # One product of all places: a convolution of the backend could not leave out other sequences.
+        # One product for all neighbours: a backend's convolution could not leave out other sequences.
         convolved = ops.matmul(ops.concatenate(neighbours, axis=-1), ops.convert_to_tensor(self.kernel))
         convolved = (convolved + ops.convert_to_tensor(self.bias)) * is_token
         convolved = activation_function("gelu")(self.dropout(convolved, training=training))
         return self.norm(hidden_states + convolved) * is_token
 
     def shifted(self, embeddings, place, sequence_ids):
-        """Of each token the embedding (batch, length, width) of the one at this place around it; 0 where there is none
-        of its sequence."""
+        """Returns for each token the embedding (batch, length, width) of its neighbour at this place in the kernel; 0
+        where its sequence has none."""
         length, reach = ops.shape(embeddings)[1], self.size // 2
 
         def moved(array):
@@ -348,15 +345,15 @@ def at_distances(products):
 
 
 def connected_parts(inputs, parts, distances, attention_class):
-    """What the encoders of all versions give to `Parts.apply_layers`, with the first arguments of RelativeEmbeddings
-    and the class of attention: the embeddings (batch, length, hidden_size), the context of the blocks, and the function
-    that makes them."""
+    """Returns the arguments that the encoders of all versions pass to `Parts.apply_layers`, given the first arguments
+    of RelativeEmbeddings and the class of attention: the embeddings (batch, length, hidden_size), the context of the
+    blocks, and the function that makes a block."""
     config = parts.config
     hidden = parts.token_embedding(config.hidden_size)(inputs["token_ids"])
     hidden = parts.norm("embeddings_norm")(hidden)
     hidden = hidden * ops.cast(ops.expand_dims(inputs["padding_mask"], -1), parts.policy.compute_dtype)
     hidden = parts.dropout("embeddings_dropout")(hidden)
-    # Of packed rows, too, places give the distances within each sequence.
+    # In packed rows, positions in the row also give the distances within each sequence.
     positions = RelativeEmbeddings(
         *distances, parts.initializer.clone(), dtype=parts.policy, name="relative_embeddings"
     )(hidden)
@@ -368,13 +365,13 @@ def connected_parts(inputs, parts, distances, attention_class):
 
 
 class DistanceEncoder(FamilyEncoder):
-    """What the encoders of all versions share beside their graphs."""
+    """Base class of the encoders of all versions."""
 
     pooler_activation = "gelu"
 
     def decoded_states(self):
-        """The enhanced mask decoder (He et al. 2021, "DeBERTa", section 3.2): the last layer twice over the states
-        before it, with queries of these and a vector for each absolute position, then of what comes out."""
+        """Computes the enhanced mask decoder (He et al. 2021, "DeBERTa", section 3.2): the last layer, twice over the
+        states before it. Its queries are first these plus an embedding of absolute positions, then its own output."""
         hidden, context = self.hidden_states()[-2], self.last_context()
         places = PositionEmbedding(
             self.config.max_length, kernel_initializer(self.config), dtype=self.dtype_policy, name="decoder_positions"
@@ -387,18 +384,15 @@ class DistanceEncoder(FamilyEncoder):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class DebertaV2Encoder(DistanceEncoder):
-    """The encoder of He et al. 2021 ("DeBERTa", and "DeBERTaV3"), as a functional model.
+    """Turns token IDs into vectors with DeBERTa, version 2 or 3 (He et al. 2021, "DeBERTa" and "DeBERTaV3").
 
-    Differences from BERT: the products of queries and keys have terms of relative positions, whose vectors all layers
-    share and project themselves; there are no absolute positions, no segments and no pooler, instead of which
-    classifiers have a dense GELU layer of their own; the large models of version 2 add a convolution behind the first
-    layer. It learns masked words, as version 2, or which tokens a generator has replaced, as version 3 did
-    (`ElectraPretrainer`).
+    Differences from BERT: the products of queries and keys have terms of relative positions, whose embeddings all
+    layers share and project themselves; there are no absolute positions, no segments and no pooler, and classifiers
+    have a dense GELU layer of their own; the large models of version 2 add a convolution after the first layer.
+    Pre-training predicts masked words, as in version 2, or detects replaced tokens, as in version 3
+    (`ElectraPretrainer`). Arguments and errors are those of BertEncoder.
 
-    Arguments and errors are those of BertEncoder.
-
-    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). `segment_ids` are ignored:
-            they are an input so that every family takes the same rows.
+    Input:  dict of `token_ids`, `segment_ids` (ignored), `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size), and the optional outputs of BertEncoder.
     """
 
@@ -432,8 +426,8 @@ class DebertaV2Encoder(DistanceEncoder):
         return parts.apply_layers(hidden, context, block, behind={0: behind_first})
 
     def generator(self, share):
-        """A generator for `ElectraPretrainer`: of the same width, with this share of the layers, and this encoder's
-        embedding of tokens to begin with."""
+        """Returns a generator for `ElectraPretrainer`: of the same width, with this share of the layers, and a copy of
+        this encoder's token embedding."""
         config = dataclasses.replace(self.config, num_layers=max(1, round(share * self.config.num_layers)))
         options = {"packed": self.packed, "rematerialize": self.rematerialize, "dtype": self.dtype_policy}
         generator = DebertaV2Encoder(config, name="deberta_generator", **options)
@@ -442,7 +436,7 @@ class DebertaV2Encoder(DistanceEncoder):
         return generator
 
     def detection_vectors(self, outputs, rows):
-        """To the vector of each token that of the first one is added, and the sum is normalized, as in Microsoft's
+        """Adds the first token's vector to every token's and normalizes the sum, as Microsoft's
         `LMMaskPredictionHead`."""
         hidden = outputs["sequence_output"]
         first = hidden[:, :1]

@@ -16,14 +16,15 @@ from keras_bert_impl.layers.self_attention import split_dense
 
 @dataclasses.dataclass(frozen=True)
 class DebertaConfig(DistanceConfig):
-    """The shape of a DeBERTa of version 1; the defaults are deberta-base (He et al. 2021, "DeBERTa").
+    """Configuration of a DeBERTa model, version 1. The defaults are deberta-base (He et al. 2021, "DeBERTa").
 
-    Arguments and errors are those of BertConfig, without num_segments, and:
+    Arguments and errors are those of BertConfig, without num_segments and direction, and:
 
     Args:
-        activation: only "gelu": transformers computes the heads with exact GELU.
-        max_length: the longest row in tokens. The enhanced mask decoder alone has a table of positions.
-        max_distance: the distance from which on all share a row of the table of relative positions.
+        activation (str, optional): only "gelu", with which transformers computes the heads. Default: "gelu".
+        max_length (int, optional): largest number of tokens. Only the enhanced mask decoder has position embeddings.
+            Default: 512.
+        max_distance (int, optional): distance from which on all distances share an embedding. Default: 512.
     """
 
     vocabulary_size: int = 50265
@@ -42,7 +43,7 @@ class DebertaConfig(DistanceConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class DisentangledAttentionV1(DisentangledAttention):
-    """DisentangledAttention whose distances have kernels of their own, and whose keys have no bias.
+    """DisentangledAttention with kernels of its own for distances, and without a bias of keys.
 
     Arguments, input and output are those of DisentangledAttention.
     """
@@ -70,10 +71,10 @@ class DisentangledAttentionV1(DisentangledAttention):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class DebertaEncoder(DistanceEncoder):
-    """The encoder of He et al. 2021 ("DeBERTa"), version 1, as a functional model.
+    """Turns token IDs into vectors with DeBERTa, version 1 (He et al. 2021, "DeBERTa"), as a functional Keras model.
 
-    Differences from version 2: each distance has a vector of its own, which is not normalized and which layers project
-    by kernels of their own; keys have no bias. It learns masked words.
+    Differences from version 2: each distance has an embedding of its own, which is not normalized, and which layers
+    project by kernels of their own; keys have no bias. Pre-training predicts masked words.
 
     Arguments and errors are those of BertEncoder, input and output those of DebertaV2Encoder.
     """
@@ -94,7 +95,7 @@ class DebertaEncoder(DistanceEncoder):
 
 
 def block_rows(config):
-    """The rows of a block, in whose tensors query, key and value of each head stand together."""
+    """The rows of a block, whose tensors hold query, key and value of each head side by side."""
     heads, width = config.num_heads, config.hidden_size
 
     def load(theirs):

@@ -21,9 +21,10 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 
 @dataclasses.dataclass(frozen=True)
 class DistilBertConfig(EncoderConfig):
-    """The shape of a DistilBERT encoder; the defaults are distilbert-base-uncased (Sanh et al. 2019, section 3).
+    """Configuration of a DistilBERT model. The defaults are distilbert-base-uncased (Sanh et al. 2019, section 3).
 
-    Arguments and errors are those of BertConfig, without num_segments and layer_norm_epsilon, which is always 1e-12.
+    Arguments and errors are those of BertConfig, without num_segments, direction and layer_norm_epsilon, which is
+    always 1e-12.
     """
 
     num_layers: int = 6
@@ -57,14 +58,13 @@ class DistilBertConfig(EncoderConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class DistilBertEncoder(FamilyEncoder):
-    """The encoder of Sanh et al. 2019, section 3, as a functional model.
+    """Turns token IDs into vectors with DistilBERT (Sanh et al. 2019, section 3), as a functional Keras model.
 
     Differences from BERT: half as many layers; no segments, so that only [SEP] separates the texts of a pair; no
-    pooler, instead of which classifiers have a dense ReLU layer of their own (Hugging Face's `pre_classifier`); and a
-    dropout of 0.2 in classifiers (`seq_classif_dropout` in config.json). Arguments and errors are those of BertEncoder.
+    pooler, and classifiers have a dense ReLU layer of their own (Hugging Face's `pre_classifier`), with a dropout of
+    0.2 (`seq_classif_dropout` in config.json). Arguments and errors are those of BertEncoder.
 
-    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). `segment_ids` are ignored:
-            they are an input so that every family takes the same rows.
+    Input:  dict of `token_ids`, `segment_ids` (ignored), `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size), and the optional outputs of BertEncoder.
     """
 

@@ -21,13 +21,14 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 
 @dataclasses.dataclass(frozen=True)
 class ElectraConfig(EncoderConfig):
-    """The shape of an ELECTRA encoder; the defaults are ELECTRA-Small's discriminator (Clark et al. 2020, table 6).
+    """Configuration of an ELECTRA model. The defaults are ELECTRA-Small's discriminator (Clark et al. 2020, table 6).
 
-    Arguments and errors are those of BertConfig, and:
+    Arguments and errors are those of BertConfig, without direction, and:
 
     Args:
-        embedding_size: width of the embeddings; if it is not hidden_size, a dense layer projects them to that width.
-        activation: only "gelu": transformers computes the heads with exact GELU whatever config.json says.
+        embedding_size (int, optional): width of the embeddings; unless it is hidden_size, a dense layer projects them
+            to that width. Default: 128.
+        activation (str, optional): only "gelu", with which transformers computes the heads. Default: "gelu".
     """
 
     hidden_size: int = 256
@@ -68,7 +69,7 @@ class ElectraConfig(EncoderConfig):
     pair_tasks: typing.ClassVar = ()
 
     def generator(self, share):
-        """The configuration of a generator whose width, feed-forward layer and heads are this share of the
+        """Returns the configuration of a generator whose width, feed-forward layer and heads are this share of the
         discriminator's (section 3.2: a quarter to a half), with as many layers and the same embeddings.
 
         Raises: ValueError if the share does not give whole heads.
@@ -88,20 +89,20 @@ EMBEDDING_SIZES = ("vocabulary_size", "embedding_size", "max_length", "num_segme
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class ElectraEncoder(FamilyEncoder):
-    """The encoder of Clark et al. 2020, as a functional model.
+    """Turns token IDs into vectors with ELECTRA (Clark et al. 2020), as a functional Keras model.
 
-    Differences from BERT: it learns which tokens a small generator has replaced, over all tokens (`ElectraPretrainer`);
-    embeddings may be narrower or wider than the blocks, which a dense layer then projects; generator and discriminator
-    share the embeddings; there is no pooler and no next sentence, instead of which classifiers have a dense GELU layer
-    of their own. Arguments and errors are those of BertEncoder, and:
+    Differences from BERT: pre-training detects, at every token, whether a small generator has replaced it
+    (`ElectraPretrainer`); a dense layer projects embeddings of another width than the blocks; generator and
+    discriminator share the embeddings; there is no pooler and no next-sentence head, and classifiers have a dense GELU
+    layer of their own. Arguments and errors are those of BertEncoder, and:
 
     Args:
-        embeddings_of: another ElectraEncoder whose embedding layers, norm included, this one shares (section 3.2). It
-            is not part of the configuration: a copy made from that has embeddings of its own.
+        embeddings_of (ElectraEncoder, optional): encoder whose embedding layers this one shares, norm included (section
+            3.2). A copy made from the configuration has embeddings of its own. Default: None.
 
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size), and the optional outputs of BertEncoder.
-    Raises: also ValueError if the embeddings of `embeddings_of` have other sizes.
+    Raises: ValueError also if the embeddings of `embeddings_of` have other sizes.
     """
 
     config_class = ElectraConfig
@@ -121,7 +122,8 @@ class ElectraEncoder(FamilyEncoder):
         return parts.apply_layers(hidden, parts.context(inputs))
 
     def generator(self, share):
-        """A generator for `ElectraPretrainer`, with this share of the width and heads; it shares the embeddings."""
+        """Returns a generator for `ElectraPretrainer`, with this share of the width and heads; it shares the
+        embeddings."""
         return ElectraEncoder(
             self.config.generator(share),
             packed=self.packed,
@@ -145,11 +147,12 @@ def embedding_layers(parts):
 
 
 def shared(encoder, config):
-    """The embedding layers of another encoder by name. Raises ValueError if they do not fit the configuration."""
+    """Returns the embedding layers of another encoder by name. Raises ValueError if they do not fit the
+    configuration."""
     for name in EMBEDDING_SIZES:
         theirs, ours = getattr(encoder.config, name), getattr(config, name)
         if theirs != ours:
-            raise ValueError(f"Embeddings can be shared only between equal sizes: {name} is {theirs} and {ours}.")
+            raise ValueError(f"Encoders that share embeddings need the same {name}, not {theirs} and {ours}.")
     return {name: encoder.get_layer(name) for name in EMBEDDING_LAYERS}
 
 

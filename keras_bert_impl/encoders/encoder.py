@@ -21,16 +21,18 @@ class FamilyEncoder(AdaptedModel):
 
     Layers that every family has, by name: `token_embedding`, `block_0`, `block_1`, ...
 
-    Args: those of `BertEncoder`, which become attributes, and in `of_family` what `connect` takes beside them.
+    Args: those of `BertEncoder`, which become attributes; `of_family` are passed to `connect`.
 
     Attributes:
-        cls_is_last: whether the control token whose vector stands for a row is its last token instead of its first.
+        cls_is_last: whether the control token whose vector stands for a sequence is the last token instead of the
+            first.
         unused_weights: paths of weights that checkpoints hold and the graph does not use.
-        connected: the `Connected` that `connect` gave.
-        pooler_activation: of the dense layer that each classifier of texts has of its own, as a name in `kernels.gelu`;
-            None if the encoder has a pooler.
-        tokens_of_predictions: tokens that a row gets for each prediction, of masked words and of permuted ones.
-        permuted_arguments: the names of the further arguments of `permuted_states`.
+        connected: the `Connected` that `connect` returned.
+        pooler_activation: activation of the dense layer that each text classifier has of its own, a name in
+            `kernels.gelu`; None if the encoder has a pooler.
+        tokens_of_predictions: number of tokens added to a sequence for each prediction of a masked and of a permuted
+            word.
+        permuted_arguments: names of the further arguments of `permuted_states`.
         generator_has_decoder: whether an `ElectraPretrainer`'s generator has the enhanced mask decoder.
     """
 
@@ -57,7 +59,7 @@ class FamilyEncoder(AdaptedModel):
         **of_family,
     ):
         if rematerialize and return_attention:
-            raise ValueError("return_attention needs the probabilities that rematerialize does not keep: set only one.")
+            raise ValueError("return_attention needs the probabilities that rematerialize does not keep. Set only one.")
         policy = keras.dtype_policies.get(dtype)
         inputs = self.inputs_of_rows(packed, **of_family)
         parts = Parts(config, policy, kernel_initializer(config), rematerialize, return_attention)
@@ -79,17 +81,17 @@ class FamilyEncoder(AdaptedModel):
 
     @classmethod
     def inputs_of_rows(cls, packed, more=(), **of_family):
-        """The tensors by which rows enter, by their names: int32 (batch, length) each. A family may name more, by what
-        `connect` takes."""
+        """Returns the input tensors by name, int32 (batch, length) each. A family may add names, depending on the
+        arguments of `connect`."""
         names = (*features.ENCODER_INPUTS, *(features.PACKED_INPUTS if packed else ()), *more)
         return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
 
     @staticmethod
     def connect(inputs, parts):
-        """The encoder of a configuration.
+        """Connects the layers of a configuration.
 
         Args:
-            inputs: tensors by name, int32 (batch, length) each: `features.ENCODER_INPUTS` and, of packed rows,
+            inputs: tensors by name, int32 (batch, length) each: `features.ENCODER_INPUTS` and, for packed rows,
                 `features.PACKED_INPUTS`.
             parts: `Parts`, which makes the layers.
 
@@ -97,7 +99,7 @@ class FamilyEncoder(AdaptedModel):
         """
 
     def pool(self, vectors):
-        """Turns the vectors of first tokens, (..., hidden_size), into those of the same shape for a classifier."""
+        """Returns the vectors for a text classifier from those of first tokens, (..., hidden_size) both."""
         if self.pooler_activation is None:
             return self.get_layer("pooler")(vectors)
         # transformers also drops units of ELECTRA's before this layer; Google's code, and all heads here, after it.
@@ -110,16 +112,17 @@ class FamilyEncoder(AdaptedModel):
         )(vectors)
 
     def connected_for(self, task):
-        """Another encoder of the same layers, connected for a task; for families that take `task` and `layers_of`."""
+        """Returns another encoder of the same layers, connected for a task; for families with `task` and
+        `layers_of`."""
         options = {name: getattr(self, name) for name in PLAIN_OPTIONS}
         return type(self)(self.config, task=task, layers_of=self, dtype=self.dtype_policy, **options)
 
     def hidden_states(self):
-        """The embeddings and the hidden states after each layer, tensors of the graph, (batch, length, hidden_size)."""
+        """Returns the embeddings and each layer's output, tensors of the graph, (batch, length, hidden_size)."""
         return list(self.connected.hidden_states)
 
     def last_context(self):
-        """What the last block is called with beside the hidden states, tensors of the graph by their names."""
+        """The last block's further arguments besides the hidden states: a dict of the graph's tensors by name."""
         return dict(self.connected.last_context)
 
     @property
@@ -128,26 +131,28 @@ class FamilyEncoder(AdaptedModel):
         return self.get_layer("token_embedding")
 
     def pooled(self, outputs, rows):
-        """The vectors that a classifier takes, (batch, hidden_size), from the outputs of this encoder for rows."""
+        """Returns the vectors for a text classifier, (batch, hidden_size), from this encoder's outputs for `rows`."""
         if "pooled_output" in outputs:
             return outputs["pooled_output"]
         return self.pool(outputs["sequence_output"][:, 0])
 
     def for_task(self, task):
-        """This encoder as a head takes it: "text" for one vector of a row, "question" for answers in a text, "choice"
-        for texts to choose from. In a family where the task decides what tokens see, another of the same layers."""
+        """Returns this encoder as a head needs it: "text" for one vector of a text, "question" for answers in a text,
+        "choice" for texts to choose from. In a family whose attention depends on the task, it is another encoder of the
+        same layers."""
         return self
 
     def check_texts(self, first, second, template):
-        """Raises ValueError if the family cannot take texts of these ids, lists of lists, laid out in rows by this
-        template; `second` is None for single texts."""
+        """Raises ValueError if the family cannot encode texts of these IDs, lists of lists, in rows of this template;
+        `second` is None for single texts."""
 
     def masked_states(self, rows, mask_positions):
-        """States for masked words, (batch, tokens, hidden_size), and their places among them, (batch, predictions)."""
+        """Returns states for masked words, (batch, tokens, hidden_size), and their positions in these, (batch,
+        predictions)."""
         return self.output["sequence_output"], mask_positions
 
     def masked_lm_head(self):
-        """The layer that scores words by the embedding of tokens, from the states of masked ones."""
+        """Returns a new masked-LM head, which shares the token embedding unless the configuration unties it."""
         config = self.config
         return MaskedLMHead(
             self.token_embedding,
@@ -163,29 +168,30 @@ class FamilyEncoder(AdaptedModel):
         )
 
     def detection_vectors(self, outputs, rows):
-        """The vectors from which replaced tokens are found, (batch, length, hidden_size)."""
+        """Returns the vectors that replaced tokens are detected from, (batch, length, hidden_size)."""
         return outputs["sequence_output"]
 
     def token_vectors(self, outputs):
-        """The vectors that a classifier of tokens takes, (batch, length, hidden_size)."""
+        """Returns the vectors for a token classifier, (batch, length, hidden_size)."""
         return outputs["sequence_output"]
 
     def answer_vectors(self, outputs):
-        """The vectors from which starts and ends of answers are scored, (batch, length, hidden_size)."""
+        """Returns the vectors that starts and ends of answers are scored from, (batch, length, hidden_size)."""
         return self.token_vectors(outputs)
 
     def answer_penalty(self, rows):
-        """What is taken from the scores of starts and ends, (batch, length, 1), where tokens of a row cannot be an
-        answer; None if nothing is."""
+        """Returns a penalty on the scores of starts and ends, (batch, length, 1), for tokens that cannot be in an
+        answer, or None."""
         return None
 
     def named_outputs(self, outputs, rows):
-        """The outputs for rows, in float32, also of a bfloat16 model, since NumPy has no bfloat16; and `mean_pooled`,
-        (batch, hidden_size), the mean over tokens."""
+        """Returns the outputs in float32, since NumPy has no bfloat16, and `mean_pooled` (batch, hidden_size), the mean
+        over tokens."""
         outputs = {name: ops.cast(array, "float32") for name, array in outputs.items()}
         return {**outputs, "mean_pooled": mean_of_tokens(outputs["sequence_output"], rows)}
 
     def get_config(self):
+        """Returns the constructor's arguments as a dict, for `from_config`."""
         return {
             "config": self.config.to_dict(),
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
@@ -195,25 +201,28 @@ class FamilyEncoder(AdaptedModel):
 
     @classmethod
     def from_config(cls, config):
+        """Builds an encoder with new weights from the dict that `get_config` returns."""
         arguments = {**without_layer_records(config), "config": cls.config_class.from_dict(config["config"])}
         return restore_layer_records(cls(**arguments), config)
 
     @classmethod
     def from_pretrained(cls, path, report=False, **arguments):
-        """The encoder of a checkpoint.
+        """Loads the encoder of a checkpoint.
 
         Args:
-            path: a checkpoint directory, "hf://owner/name", or a name that `list_pretrained` prints.
-            report: print which tensors were used, left over and newly initialised.
-            arguments: of the constructor.
+            path (str or pathlib.Path): a checkpoint directory, "hf://owner/name", or a name that `list_pretrained`
+                prints.
+            report (bool, optional): whether to print the tensors loaded, ignored and newly initialised. Default: False.
+            arguments: further arguments of the constructor, such as `dtype`.
 
-        Raises: ValueError if the checkpoint is damaged, of another family, or cannot be reached.
+        Returns: the encoder.
+        Raises: ValueError if the checkpoint is damaged, unreachable or from another family.
         """
         return checkpoints.encoder_from_pretrained(path, report, encoder_class=cls, **arguments)
 
 
 def mean_of_tokens(vectors, rows):
-    """The mean (batch, width) of vectors (batch, length, width) over the tokens that are not padding."""
+    """Returns the mean (batch, width) of vectors (batch, length, width) over the tokens that are not padding."""
     weights = ops.cast(ops.expand_dims(rows["padding_mask"], -1), vectors.dtype)  # (batch, length, 1)
     # A row of padding only, which a server may add to fill a batch, gives zeros and not NaN.
     return ops.sum(vectors * weights, axis=1) / ops.maximum(ops.sum(weights, axis=1), 1)

@@ -1,7 +1,8 @@
-"""The loss that `fit` and `evaluate` show is the mean over all that the batches of an epoch count.
+"""The loss that `fit` and `evaluate` show: the mean over all that the batches of an epoch count.
 
-Keras takes the mean of the batches' losses by their rows, but equally many rows may hold different numbers of labelled
-tokens, of masks and of sample weights: the figure would depend on how rows are divided into batches, and over devices.
+Keras weights the batches' losses by their numbers of examples, but these may have different numbers of labelled tokens
+and masks, and different sample weights: the loss would depend on how examples are divided into batches, and over
+devices.
 """
 
 import keras
@@ -13,7 +14,7 @@ from keras_bert_impl.losses import WeightedLoss
 
 
 class EpochLoss(keras.metrics.Mean):
-    """The mean of batches' losses by what they count, where `counted` is set before `update_state`; else by rows."""
+    """The mean of batches' losses, weighted by `counted` if it is set before `update_state`, else by examples."""
 
     counted = None
 
@@ -40,16 +41,16 @@ class EpochLossModel(AdaptedModel):
 
 
 class SumOfMeansModel(AdaptedModel):
-    """For models that compute a loss of several parts, each a mean over something else.
+    """For models whose loss has several parts, each a mean over something else.
 
     Attributes:
-        means: a keras.metrics.Mean by its name, for each part of the loss, and for other figures.
+        means: a keras.metrics.Mean by name for each part of the loss, and for other metrics.
         part_weights: the weight of each part in the loss.
     """
 
     def record(self, name, share, weights):
-        """Adds a batch's value, the sum of the replicas' shares, to a mean, weighted by what it is a mean over: the
-        mean of an epoch is over tokens, say, and its exp() a perplexity."""
+        """Adds a batch's value, the sum of the replicas' shares, to a mean, weighted by what it is a mean over, such as
+        tokens, so that exp() of an epoch's mean is a perplexity."""
         count = sum_over_replicas(ops.sum(ops.cast(weights, "float32")))
         self.means[name].update_state(sum_over_replicas(share), sample_weight=count)
 
@@ -60,22 +61,22 @@ class SumOfMeansModel(AdaptedModel):
 
 
 class Judge(EpochLossModel):
-    """A model of which `evaluate` compares outputs with labels."""
+    """A model whose `evaluate` compares given outputs with labels."""
 
 
 def evaluate_outputs(model, outputs, labels, weights, batch_size, verbose, others, return_dict=False, callbacks=None):
-    """What `model.evaluate` would return, over outputs that are there already.
+    """Returns the result of `model.evaluate` for outputs that are already computed.
 
     Args:
         model: a compiled keras.Model.
         outputs: (examples, ...), float.
         labels: (examples, ...).
-        weights: None, or sample weights.
-        batch_size: how many outputs are compared at once.
+        weights: sample weights, or None.
+        batch_size: number of outputs compared at once.
         verbose: as for `keras.Model.evaluate`.
-        others: further figures by name, which are returned behind the loss and the metrics.
+        others: further metrics by name, which are returned after the loss and the metrics.
         return_dict: as for `keras.Model.evaluate`.
-        callbacks: likewise.
+        callbacks: as for `keras.Model.evaluate`.
     """
     given = keras.Input(outputs.shape[1:])
     judge = Judge(given, given)

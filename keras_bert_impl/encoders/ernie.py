@@ -13,16 +13,16 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 
 @dataclasses.dataclass(frozen=True)
 class ErnieConfig(EncoderConfig):
-    """The shape of an ERNIE encoder; the defaults are ERNIE 1.0 (Sun et al. 2019, section 4.1).
+    """Configuration of an ERNIE model. The defaults are ERNIE 1.0 (Sun et al. 2019, section 4.1).
 
-    Arguments and errors are those of BertConfig, and:
+    Arguments and errors are those of BertConfig, without direction, and:
 
     Args:
-        vocabulary_size, activation, max_length, layer_norm_epsilon: 18000, "relu", 513 and 1e-5 in
-            nghuyong/ernie-1.0-base-zh, the published checkpoint.
-        has_task_embedding: whether a learned vector of the pre-training task is added to the embeddings, as in ERNIE
-            2.0 and 3.0 (`use_task_id` in config.json).
-        num_tasks: rows of its table. The row of task 0 is added, as transformers does unless it is told another.
+        vocabulary_size, activation, max_length, layer_norm_epsilon (optional): default to 18000, "relu", 513 and 1e-5,
+            as in nghuyong/ernie-1.0-base-zh, the published checkpoint.
+        has_task_embedding (bool, optional): whether an embedding of the pre-training task is added to the others, as in
+            ERNIE 2.0 and 3.0 (`use_task_id` in config.json). Default: False.
+        num_tasks (int, optional): number of task embeddings. Task 0 is used, as by default in transformers. Default: 3.
     """
 
     # From memory of the checkpoint's config.json; the paper gives layers, width and heads alone.
@@ -48,14 +48,14 @@ class ErnieConfig(EncoderConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class ErnieEncoder(FamilyEncoder):
-    """The encoder of Sun et al. 2019 ("ERNIE: Enhanced Representation through Knowledge Integration"), as a functional
-    model.
+    """Turns token IDs into vectors with ERNIE, as a functional Keras model.
 
-    It differs from BERT in what it learns from: phrases and entities are masked whole, see `masking.MaskingRule`. The
-    published one has relu. Later versions add a learned vector of the pre-training task to the embeddings; here it is
-    always that of task 0.
+    Its pre-training masks whole phrases and entities, see `masking.MaskingRule`; the published checkpoint has ReLU.
+    ERNIE 2.0 and 3.0 add an embedding of the pre-training task, which is always that of task 0 here.
 
     Arguments, inputs, outputs and errors are those of BertEncoder.
+
+    Source: Sun et al. 2019, "ERNIE: Enhanced Representation through Knowledge Integration".
     """
 
     config_class = ErnieConfig
@@ -65,7 +65,7 @@ class ErnieEncoder(FamilyEncoder):
         config = parts.config
         hidden = parts.summed_embeddings(inputs, config.hidden_size)
         if config.has_task_embedding:
-            # A table of a few rows, as that of the segments.
+            # A table of a few rows, like the segments'.
             tasks = parts.segment_embedding(config.hidden_size, config.num_tasks, "task_embedding")
             hidden = hidden + tasks(keras.ops.zeros_like(inputs["segment_ids"]))
         return parts.with_pooled(parts.apply_layers(parts.normalized(hidden), parts.context(inputs)))

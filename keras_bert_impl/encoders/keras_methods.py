@@ -1,4 +1,4 @@
-"""What every model here does otherwise than `keras.Model`."""
+"""What every model here does differently from `keras.Model`."""
 
 import collections.abc
 import math
@@ -13,22 +13,22 @@ from keras_bert_impl.encoders.compiling import announced
 from keras_bert_impl.kernels.compiled_steps import STEPS
 from keras_bert_impl.preprocessing.labels import refuse
 
-# What is not left out in silence, since it would change what is computed: names of other libraries for our inputs, and
+# Arrays that are not silently left out, since they would change the outputs: other libraries' names of our inputs, and
 # inputs that not every model has.
 OTHERWISE = {
     "input_ids": "token_ids",
     "token_type_ids": "segment_ids",
     "attention_mask": "padding_mask",
-    "label": "y, beside the inputs",
-    "labels": "y, beside the inputs",
+    "label": "the separate argument y",
+    "labels": "the separate argument y",
     "position_ids": "an input of an encoder with packed=True",
     "sequence_ids": "an input of an encoder with packed=True",
 }
 
 
 class AdaptedModel(STEPS, keras.Model):
-    """A `keras.Model` whose `fit` can be resumed, and says when it compiles; `quantize` rounds by default the weights
-    alone; a checkpoint is Hugging Face's.
+    """A `keras.Model` that saves Hugging Face checkpoints, whose `fit` can be resumed and says when it compiles, and
+    whose `quantize` rounds only weights by default.
 
     Attributes:
         says_compiling: False for `verbose=0`.
@@ -42,15 +42,18 @@ class AdaptedModel(STEPS, keras.Model):
         print(checkpoints.published_table())
 
     def save_pretrained(self, directory):
-        """Writes `config.json`, `model.safetensors` and the tokenizer, if the model has one, as Hugging Face names
-        them."""
+        """Saves a Hugging Face checkpoint: `config.json`, `model.safetensors` and the model's tokenizer, if any.
+
+        Args:
+            directory (str or pathlib.Path): where to save it.
+        """
         checkpoints.huggingface.save(self, directory)
 
     def __call__(self, inputs, *arguments, **options):
         return super().__call__(own_inputs(self, inputs), *arguments, **options)
 
     def call(self, inputs, training=None, mask=None):
-        """The graph's outputs. Keras' own would take any other argument, and pass it over."""
+        """Computes the graph's outputs. Keras' own method would silently ignore other arguments."""
         return super().call(inputs, training=training, mask=mask)
 
     def stateless_call(self, trainable_variables, non_trainable_variables, inputs, *arguments, **options):
@@ -59,9 +62,12 @@ class AdaptedModel(STEPS, keras.Model):
 
     @in_scope_of_model
     def fit(self, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None, **arguments):
-        """`keras.Model.fit`. With `callbacks.ExactResume` among the callbacks, it resumes an interrupted `fit`. If the
-        optimizer keeps a moving average of the weights, the model has the average afterwards, but another `fit` trains
-        on from the weights that were trained."""
+        """Trains the model as `keras.Model.fit` does.
+
+        With `callbacks.ExactResume` among the callbacks, it resumes an interrupted training. If the optimizer keeps a
+        moving average of the weights, the model has the averages afterwards, but another `fit` continues from the
+        trained weights.
+        """
         self.says_compiling = verbose != 0
         arguments |= {"batch_size": batch_size, "epochs": epochs, "verbose": verbose, "callbacks": callbacks}
         x, validation = own_inputs(self, x), arguments.get("validation_data")
@@ -132,8 +138,8 @@ class AdaptedModel(STEPS, keras.Model):
         return config and {**config, "is_optimizer_built": bool(self.optimizer and self.optimizer.built)}
 
     def compile_from_config(self, config):
-        """As Keras does it, which does not for a class with a `compile` of its own: the optimizer's state of a file
-        would be lost."""
+        """As Keras', which skips this for a class with a `compile` of its own: the optimizer's state in a file would be
+        lost."""
         config = keras.saving.deserialize_keras_object(config)
         is_built = config.pop("is_optimizer_built", True)
         self.compile(**config)
@@ -144,22 +150,28 @@ class AdaptedModel(STEPS, keras.Model):
         is_clone = getattr(how.get("operation_fn"), "__qualname__", "").startswith("_clone_functional_model")
         if is_clone and how.get("call_fn") is None:
             raise ValueError(
-                f"clone_model would make a plain keras.Model, without what makes it a {type(self).__name__}: "
-                "type(model).from_config(model.get_config()) has new weights, copy.deepcopy(model) the same."
+                f"clone_model would return a plain keras.Model instead of a {type(self).__name__}. Use "
+                "type(model).from_config(model.get_config()) for new weights, copy.deepcopy(model) for the same."
             )
         return super()._run_through_graph(inputs, **how)
 
     def _purge_model_variables(self, **kinds):
-        """Keras' JAX trainer takes the values out of the variables before the first step, which an error in it loses.
-        They take no memory, since each step is given that of the values before."""
+        """Does nothing. Keras' JAX trainer takes the values out of the variables before the first step, and an error in
+        the step would lose them. Keeping them costs no memory, since each step reuses that of the values before."""
 
     def quantize(self, mode=None, config=None, **arguments):
-        """`keras.Model.quantize`, but by default "int8" rounds only the weights, not the activations.
+        """Quantizes the model as `keras.Model.quantize` does, except that "int8" rounds only weights by default.
 
-        Keras rounds both. A few hidden states of a BERT are many times larger than the others, for which only a few
-        levels then remain: vectors of all-MiniLM-L6-v2 are off by 5.0 % of their range, with rounded weights alone by
-        1.5 %, in two fifths of the time on a CPU. To round activations, too, pass the config
+        Keras also rounds activations. A few hidden states of BERT models are many times larger than the others, which
+        leaves the others few levels: vectors of all-MiniLM-L6-v2 are off by 5.0 % of their range, but with rounded
+        weights alone by 1.5 %, in two fifths of the time on a CPU. To round activations as well, pass the config
         `Int8QuantizationConfig(activation_quantizer=AbsMaxQuantizer(axis=-1))`.
+
+        Args:
+            mode (str, optional): a mode of Keras, such as "int8". Default: the config's.
+            config (keras.quantizers.QuantizationConfig, optional): settings of the mode. Default: None, as above for
+                "int8".
+            arguments: further arguments of `keras.Model.quantize`.
         """
         if mode == "int8" and is_default(config):
             config = keras.quantizers.Int8QuantizationConfig(activation_quantizer=None)
@@ -169,12 +181,12 @@ class AdaptedModel(STEPS, keras.Model):
 
 
 def is_default(config):
-    """Whether an int8 configuration is the one that Keras uses when `quantize` is given none."""
+    """Whether an int8 configuration is the one that Keras uses by default."""
     return config is None or config.get_config() == keras.quantizers.Int8QuantizationConfig().get_config()
 
 
 def only_batch(x, batch_size):
-    """The batch that is all of `x`; None if there are several, or for what is neither a dict of NumPy arrays nor a
+    """Returns the only batch of `x`, or None if there are several, or if `x` is neither a dict of NumPy arrays nor a
     PyDataset.
 
     Keras makes an iterator of each `x`; for one text on TensorFlow that takes ten times as long as the model.
@@ -187,13 +199,14 @@ def only_batch(x, batch_size):
 
 
 def own_inputs(model, inputs):
-    """The arrays of a dict that a model has inputs for, without the others; what is no dict is returned as it is.
+    """Returns the arrays of a dict that a model has inputs for, without the others; anything but a dict is returned
+    unchanged.
 
-    Keras assigns the arrays of a dict to inputs by the order of their names: one too many, and each of those after it
+    Keras assigns the arrays of a dict to inputs by the order of their names: with one too many, each of those after it
     would silently take the place of another.
 
-    Raises: ValueError for an array that is missing, or that another library calls so; and for arrays of NumPy with ids
-        out of range, of which one backend takes another row, and another one NaN.
+    Raises: ValueError for a missing array, or one by another library's name; and for NumPy arrays with IDs out of
+        range, for which one backend takes another vector, and another NaN.
     """
     if not isinstance(inputs, collections.abc.Mapping):
         return inputs
@@ -221,5 +234,5 @@ def own_inputs(model, inputs):
 
 
 def _as_array(ids):
-    """Lists as an array of NumPy, of which Keras would take each number for an array; arrays as they are."""
+    """Lists as a NumPy array, as Keras would take each of their numbers for an array; arrays unchanged."""
     return np.array(ids, "int32") if isinstance(ids, list | tuple) else ids

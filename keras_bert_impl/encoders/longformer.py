@@ -17,9 +17,9 @@ from keras_bert_impl.layers.dropout import dropped_as
 from keras_bert_impl.layers.self_attention import split_dense
 from keras_bert_impl.suggestions import one_of
 
-# Which tokens are global where the configuration leaves it to the head, as in transformers: of a text the first token,
-# of a question all before the first separator, of a choice all behind the separators between the texts. Masked words
-# and labels of tokens are learnt without.
+# Which tokens are global where the configuration leaves it to the head, as in transformers: for texts the first token,
+# for questions all before the first separator, for choices all after the separators between the texts. Heads for masked
+# words and token labels have none.
 OF_TASKS = {"text": "first", "question": "first_text", "choice": "second_text"}
 GLOBAL_TOKENS = ("none", "first", "first_text", "second_text", "given")
 GLOBAL_MASK = "global_mask"  # the input of "given"
@@ -27,21 +27,22 @@ GLOBAL_MASK = "global_mask"  # the input of "given"
 
 @dataclasses.dataclass(frozen=True)
 class LongformerConfig(roberta.RobertaConfig):
-    """The shape of a Longformer encoder; the defaults are longformer-base-4096 (Beltagy et al. 2020, section 5).
+    """Configuration of a Longformer model. The defaults are longformer-base-4096 (Beltagy et al. 2020, section 5).
 
     Arguments and errors are those of RobertaConfig, and:
 
     Args:
-        attention_window: tokens that a window spans beside the token itself, half of them on each side: 512 is 256
-            before and 256 behind. One number for all layers, or one for each; even, as in transformers.
-        sep_id: the id of the separator, by which the texts of a row are told apart.
-        global_tokens: which tokens see all others and are seen by all: "none", "first", the first of the row;
-            "first_text", all before the first separator; "second_text", all behind the two separators between the
-            texts; "given", those where the input `global_mask` is 1. None leaves it to the head. A field of our own in
-            config.json: in transformers, pass such tokens as `global_attention_mask`.
-        max_global_tokens: the most global tokens of a row, for which room is kept, so that graphs have fixed shapes;
-            "first" needs room for one. Texts with more of them are refused; of rows of ids that have more, all
-            outputs are NaN. A field of our own.
+        attention_window (int or list of int, optional): number of tokens in a window besides the token itself, half of
+            them on each side: 512 is 256 before and 256 after. An even number for all layers, or one for each.
+            Default: 512.
+        sep_id (int, optional): ID of the separator token, which divides the texts of a pair. Default: 2.
+        global_tokens (str, optional): which tokens attend to all others and are attended to by all: "none"; "first",
+            the first token; "first_text", all before the first separator; "second_text", all after the two separators
+            between the texts; "given", those where the input `global_mask` is 1. transformers does not have this field:
+            pass it such tokens as `global_attention_mask`. Default: None, which leaves it to the head.
+        max_global_tokens (int, optional): largest number of global tokens in a sequence, so that graphs have fixed
+            shapes; "first" needs only one. Texts with more raise ValueError; for token IDs with more, all outputs are
+            NaN. transformers does not have this field. Default: 128.
     """
 
     max_length: int = 4096
@@ -77,8 +78,8 @@ class LongformerConfig(roberta.RobertaConfig):
         windows = tuple(self.attention_window) if several else (self.attention_window,) * self.num_layers
         if len(windows) != self.num_layers or any(window % 2 or window < 1 for window in windows):
             raise ValueError(
-                f"attention_window is {self.attention_window}: expected an even number from 2 for each of the "
-                f"{self.num_layers} layers, or one for all."
+                f"attention_window must be an even number of at least 2, or one for each of the {self.num_layers} "
+                f"layers, not {self.attention_window}."
             )
         # transformers writes a list even where all are equal.
         object.__setattr__(self, "attention_window", windows[0] if len(set(windows)) == 1 else windows)
@@ -105,16 +106,17 @@ class LongformerConfig(roberta.RobertaConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class LongformerAttention(MultiHeadSelfAttention):
-    """Self-attention within a window, and of global tokens with the whole row (Beltagy et al. 2020, section 3.1).
+    """Self-attention within a window, and of global tokens with the whole sequence (Beltagy et al. 2020, section 3.1).
 
-    All tokens see those in their window, and the global ones by the same keys and values, each once. What a global
-    token sees is computed by a second set of projections, from the whole row, and takes the place of the first.
+    All tokens attend to those in their window and to the global ones, by the same keys and values, each once. The
+    output of a global token is computed by a second set of projections from the whole sequence, and replaces that of
+    the first set.
 
-    Args: as of MultiHeadSelfAttention.
+    Args: those of MultiHeadSelfAttention.
 
-    Input:  as of MultiHeadSelfAttention, where a mask is the same for all queries of a row unless there are
-            `sequence_ids`; and `global_places`, int32 (batch, count), -1 for none, not beside `sequence_ids`.
-    Output: as of MultiHeadSelfAttention; padded queries see nothing, as in transformers, and so get the bias of the
+    Input:  as for MultiHeadSelfAttention, where a mask is the same for all queries of a sequence unless there are
+            `sequence_ids`; and without these optionally `global_places`, int32 (batch, count), -1 for none.
+    Output: as for MultiHeadSelfAttention; padded queries attend to nothing, as in transformers, and get the bias of the
             last kernel.
     """
 
@@ -182,8 +184,8 @@ class LongformerAttention(MultiHeadSelfAttention):
         return (mixed, probabilities) if return_probabilities else mixed
 
     def train_global(self, are_used):
-        """Has the projections of global tokens trained, or not where there are no such tokens: without a gradient,
-        weight decay alone would move them."""
+        """Trains the projections of global tokens, or freezes them where there are no such tokens: without a gradient,
+        weight decay alone would change them."""
         for layer in (self.global_query, self.global_key, self.global_value):
             if layer.trainable != are_used:
                 layer.trainable = are_used
@@ -195,26 +197,28 @@ def _without_probabilities(inputs):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class LongformerEncoder(FamilyEncoder):
-    """The encoder of Beltagy et al. 2020, as a functional model for long rows, in memory linear in their length.
+    """Turns token IDs of long texts into vectors with Longformer (Beltagy et al. 2020), with memory linear in length.
 
-    Differences from RoBERTa: a token sees those in a window around it, and global tokens, which see the whole row by
-    projections of their own. Which tokens are global depends on the head: a TextClassifier takes the first token, a
-    QuestionAnswerer the question, MultipleChoice the choice, as transformers does, the others none. Such a head
-    has an encoder of its own, made of the layers of the one that it is given.
+    Differences from RoBERTa: a token attends to a window around it and to global tokens, which attend to the whole
+    sequence by projections of their own. Which tokens are global depends on the head, as in transformers: the first
+    token for a TextClassifier, the question for a QuestionAnswerer, the choice for MultipleChoice, none for the others.
+    Such a head has another encoder, made of the same layers.
 
     Arguments and errors are those of BertEncoder, and:
 
     Args:
-        global_tokens, max_global_tokens: replace those of the configuration. "given" adds the input `global_mask`.
-        task: the task of the head, by which global tokens are chosen if the configuration leaves it open: "text",
-            "question" or "choice".
-        layers_of: a LongformerEncoder of the same configuration whose layers are connected again.
+        global_tokens (str, optional): replaces the configuration's; "given" adds an input `global_mask`. Default: None.
+        max_global_tokens (int, optional): replaces the configuration's. Default: None.
+        task (str, optional): task of the head, which decides about global tokens if the configuration does not: "text",
+            "question" or "choice". Default: None.
+        layers_of (LongformerEncoder, optional): encoder of the same configuration whose layers are shared.
+            Default: None.
 
-    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length), and with "given"
-            `global_mask`, 1 for global tokens. With one segment `segment_ids` are ignored.
+    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length); with "given" also
+            `global_mask`, 1 for global tokens. With one segment, `segment_ids` are ignored.
     Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size), and the
-            optional outputs of BertEncoder. Rows with more global tokens than max_global_tokens are NaN.
-    Raises: ValueError also for packed rows with global tokens.
+            optional outputs of BertEncoder. Sequences with more global tokens than max_global_tokens are NaN.
+    Raises: ValueError also for packed=True with global tokens.
     """
 
     config_class = LongformerConfig
@@ -263,7 +267,7 @@ class LongformerEncoder(FamilyEncoder):
         embeddings = roberta.embedded(inputs, parts) if is_first else layers_of.hidden_states()[0]
         hidden, places = embeddings, None
         if rule != "none":
-            # One place is enough for the first token, so that it cannot be one of too many.
+            # Room for one, the first token, which cannot be too many.
             most = 1 if rule == "first" else config.max_global_tokens
             found = GlobalTokens(rule, most, config.sep_id, name="global_tokens")(
                 inputs["token_ids"], inputs["padding_mask"], global_mask=inputs.get(GLOBAL_MASK)
@@ -290,7 +294,7 @@ class LongformerEncoder(FamilyEncoder):
         return self.connected_for(task)
 
     def check_texts(self, first, second, template):
-        """Raises: ValueError for a text with more global tokens than there is room for."""
+        """Raises ValueError for a text with more global tokens than max_global_tokens."""
         is_first, most = self.rule == "first_text", self.config.max_global_tokens
         if not is_first and (self.rule != "second_text" or second is None):
             return
@@ -299,9 +303,9 @@ class LongformerEncoder(FamilyEncoder):
             if len(ids) + control > most:
                 which = "first" if is_first else "second"
                 raise ValueError(
-                    f"The {which} text of row {number} has {len(ids)} tokens, which with {control} of control are "
-                    f"global, but the encoder has room for max_global_tokens {most}: shorten the text, or build the "
-                    f"encoder with max_global_tokens={len(ids) + control}, which is a field of config.json, too."
+                    f"The {which} text of example {number} has {len(ids)} tokens, which with {control} control tokens "
+                    f"are more global tokens than the encoder's max_global_tokens {most}. Shorten the text, or build "
+                    f"the encoder with max_global_tokens={len(ids) + control}, also a field of config.json."
                 )
 
     def get_config(self):

@@ -19,29 +19,28 @@ MULTILINGUAL = {"vocabulary_size": 256000, "pad_id": 0, "local_theta": 160_000.0
 
 @dataclasses.dataclass(frozen=True)
 class ModernBertConfig(EncoderConfig):
-    """The shape of a ModernBERT encoder; the defaults are ModernBERT-base (Warner et al. 2024, table 4).
+    """Configuration of a ModernBERT model. The defaults are ModernBERT-base (Warner et al. 2024, table 4).
+
+    Arguments and errors are those of BertConfig, without num_segments and direction, with a vocabulary_size of 50368,
+    22 layers, layer_norm_epsilon 1e-5, pad_id 50283, no dropout, and:
 
     Args:
-        vocabulary_size: rows of the token embedding.
-        hidden_size: width of every layer; a multiple of `num_heads` with an even quotient.
-        num_layers: transformer blocks.
-        num_heads: attention heads.
-        intermediate_size: columns of the activated half of a feed-forward layer; the other half gates them. None means
-            3/2 * hidden_size, as in ModernBERT-base.
-        activation: "gelu", exact; transformers computes the heads with it, too, whatever the encoder's is.
-        hidden_dropout_rate, attention_dropout_rate: 0 in the paper, which trains without dropout.
-        max_length: the longest row in tokens. There is no table of positions.
-        initializer_range: standard deviation of the normal, truncated at two, that weights start from; of the last
-            kernels of attention and feed-forward, and of the kernel before a head, divided by sqrt(2 * num_layers).
-        layer_norm_epsilon: 1e-5.
-        pad_id: the id of [PAD], written to Hugging Face's config.json.
-        global_every: of so many layers, beginning with the first, one attends to the whole row, the others to a window.
-        local_attention: tokens that such a window spans beside the token itself, half of them on each side: 128 is 64
-            before and 64 behind.
-        global_theta, local_theta: base of the rotary positions in layers of either kind.
-        classifier_pooling: what stands for a text: "cls", the first token, or "mean", the mean over all.
-
-    Raises: ValueError for a shape that no ModernBERT can have, naming field and value.
+        hidden_size (int, optional): width of every layer: num_heads times an even number. Default: 768.
+        intermediate_size (int, optional): width of the feed-forward layer after its gate. Default: 3/2 * hidden_size,
+            as in ModernBERT-base.
+        activation (str, optional): only "gelu", with which transformers computes the heads. Default: "gelu".
+        max_length (int, optional): largest number of tokens. There are no position embeddings. Default: 8192.
+        initializer_range (float, optional): standard deviation of the truncated normal that weights start from, divided
+            by sqrt(2 * num_layers) for the last kernels of attention and feed-forward and the kernel before a head.
+            Default: 0.02.
+        global_every (int, optional): one of this many layers, the first one included, has full attention, the others a
+            window. Default: 3.
+        local_attention (int, optional): number of tokens in a window besides the token itself, half of them on each
+            side: 128 is 64 before and 64 after. Default: 128.
+        global_theta, local_theta (float, optional): base of the rotary positions in layers with full attention and with
+            a window. Defaults: 160,000 and 10,000.
+        classifier_pooling (str, optional): vector of a text for a classifier: "cls", that of the first token, or
+            "mean", the mean over tokens. Default: "cls".
     """
 
     vocabulary_size: int = 50368
@@ -129,19 +128,19 @@ class ModernBertConfig(EncoderConfig):
 
     @property
     def windows(self):
-        """Of each layer the largest distance between a token and one that it sees; None for any."""
+        """For each layer, the largest distance between a token and one that it attends to; None for any."""
         return [self.local_attention // 2 if layer % self.global_every else None for layer in range(self.num_layers)]
 
     @classmethod
     def from_content(cls, path, found):
         """Also reads the keys that transformers 5 writes, `layer_types` and `rope_parameters`.
 
-        Raises: ValueError also for other orders of layers and other kinds of rotary positions than the published ones.
+        Raises: ValueError also for unpublished orders of layers and kinds of rotary positions.
         """
         config = super().from_content(path, found)
         dropouts = {found.get(key, 0.0) for key in ("embedding_dropout", "mlp_dropout")}
         if len(dropouts) > 1:
-            raise ValueError(f"{path}: embedding_dropout and mlp_dropout differ; here they are one rate.")
+            raise ValueError(f"{path}: embedding_dropout and mlp_dropout differ, but must be the same.")
         newer = {}
         for name, kind in (("global_theta", "full_attention"), ("local_theta", "sliding_attention")):
             rotary = (found.get("rope_parameters") or {}).get(kind) or {}
@@ -161,15 +160,13 @@ class ModernBertConfig(EncoderConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class ModernBertEncoder(FamilyEncoder):
-    """The encoder of Warner et al. 2024, as a functional model.
+    """Turns token IDs into vectors with ModernBERT (Warner et al. 2024), as a functional Keras model.
 
-    Differences from BERT: positions turn queries and keys; two layers of three see only a window; norms before
+    Differences from BERT: rotary positions; in two of three layers a token attends to a window only; norms before
     attention and feed-forward, and one at the end; a gated feed-forward layer; no biases, no segments, no pooler.
-
     Arguments and errors are those of BertEncoder.
 
-    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). `segment_ids` are ignored:
-            they are an input so that every family takes the same rows.
+    Input:  dict of `token_ids`, `segment_ids` (ignored), `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size), and the optional outputs of BertEncoder.
     """
 

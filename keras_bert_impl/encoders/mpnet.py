@@ -21,12 +21,12 @@ NUM_BUCKETS = 32  # the only number that transformers computes, whatever config.
 
 @dataclasses.dataclass(frozen=True)
 class MPNetConfig(roberta.RobertaConfig):
-    """The shape of an MPNet encoder; the defaults are microsoft/mpnet-base (Song et al. 2020).
+    """Configuration of an MPNet model. The defaults are microsoft/mpnet-base (Song et al. 2020).
 
     Arguments and errors are those of RobertaConfig, without num_segments, and:
 
     Args:
-        pad_id: only 1, from which transformers counts positions whatever config.json says.
+        pad_id (int, optional): only 1, from which transformers counts positions. Default: 1.
     """
 
     vocabulary_size: int = 30527
@@ -42,21 +42,21 @@ class MPNetConfig(roberta.RobertaConfig):
     def __post_init__(self):
         super().__post_init__()
         if self.pad_id != 1:
-            raise ValueError(f"pad_id {self.pad_id}: an MPNet's padding token has the id 1.")
+            raise ValueError(f"pad_id of an MPNet must be 1, not {self.pad_id}.")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class RelativePositionBias(ConfiguredLayer):
-    """A learned number for each head and each distance between a query and a key, added to their product (Raffel et al.
-    2020, section 2.1; Song et al. 2020, section 2.3).
+    """Learned bias of attention for each head and each distance between a query and a key (Raffel et al. 2020, section
+    2.1; Song et al. 2020, section 2.3).
 
-    Half of the buckets are for keys before the query, half for those after it. Of each half, the first half holds one
-    distance each; the others hold more and more distances, in steps of equal ratio, up to `max_distance` and beyond.
+    Half of the buckets are for keys before the query, half for those after it. On each side, the first half of the
+    buckets hold one distance each, the others ranges that grow by equal ratios, up to `max_distance` and beyond.
 
     Args:
-        num_heads: columns of the table.
-        num_buckets: rows of the table. MPNet: 32.
-        max_distance: from which on all distances share a bucket. MPNet: 128.
+        num_heads: number of heads.
+        num_buckets: number of buckets. MPNet: 32.
+        max_distance: distance from which on all distances share a bucket. MPNet: 128.
         initializer: BERT uses a truncated normal of standard deviation 0.02.
 
     Input:  (batch, length, ...); only its length is read.
@@ -90,7 +90,7 @@ class RelativePositionBias(ConfiguredLayer):
         return ops.expand_dims(ops.transpose(of_pairs, (2, 0, 1)), 0)
 
     def first_distances(self):
-        """The least distance in each bucket but the first, of keys before the query, int32."""
+        """Returns the smallest distance in each bucket except the first, for keys before the query, int32."""
         of_side = self.num_buckets // 2
         alone = of_side // 2
         distances = np.arange(self.max_distance + 1)
@@ -107,9 +107,9 @@ class RelativePositionBias(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class BiasOfPlaces(keras.layers.Layer):
-    """The bias of pairs of places for tokens that stand there.
+    """Gathers the bias of pairs of positions for tokens at given positions.
 
-    Input:  bias (1, heads, length, length); places (batch, tokens), int.
+    Input:  bias (1, heads, length, length); positions `places` (batch, tokens), int.
     Output: (batch, heads, tokens, tokens).
     """
 
@@ -128,17 +128,14 @@ class BiasOfPlaces(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MPNetEncoder(FamilyEncoder):
-    """The encoder of Song et al. 2020, as a functional model.
+    """Turns token IDs into vectors with MPNet (Song et al. 2020), as a functional Keras model.
 
-    Differences from BERT: relative positions, in buckets that all layers share, beside the absolute ones, which are
-    counted over the tokens that are not padding; and no segments, so that only separators stand between the texts of a
-    pair. It learns masked words, or masked and permuted ones as the published checkpoints did. Its classifiers have a
-    dense tanh layer of their own, which has the place of the pooler here.
+    Differences from BERT: relative positions, in buckets that all layers share, in addition to absolute ones, which are
+    counted over the tokens that are not padding; and no segments, so that only separators divide the texts of a pair.
+    Pre-training predicts masked words, or masked and permuted ones as in the published checkpoints. Classifiers have a
+    dense tanh layer of their own, which is the pooler here. Arguments and errors are those of BertEncoder.
 
-    Arguments and errors are those of BertEncoder.
-
-    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). `segment_ids` are ignored:
-            they are an input so that every family takes the same rows.
+    Input:  dict of `token_ids`, `segment_ids` (ignored), `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size), and the
             optional outputs of BertEncoder.
     """
@@ -154,15 +151,15 @@ class MPNetEncoder(FamilyEncoder):
         positions = parts.padding_aware_positions(config.hidden_size)
         hidden = hidden + positions(inputs["padding_mask"], position_ids=inputs.get("position_ids"))
         hidden = parts.normalized(hidden)
-        # Of packed rows, too, places give the distances within each sequence.
+        # In packed rows, positions in the row also give the distances within each sequence.
         bias = RelativePositionBias(
             config.num_heads, initializer=parts.initializer.clone(), dtype=parts.policy, name="relative_positions"
         )(inputs["token_ids"])
         return parts.with_pooled(parts.apply_layers(hidden, {**parts.context(inputs), "attention_bias": bias}))
 
     def permuted_states(self, rows, mask_positions, **options):
-        """Two streams of one row (Song et al. 2020, section 2.2): what is seen is decided by a mask, and so the layers
-        of the encoder are called over both at once."""
+        """Computes two streams in one sequence (Song et al. 2020, section 2.2): a mask decides which tokens attend to
+        which, so that the encoder's layers are called over both at once."""
         options = {"vocabulary_size": self.config.vocabulary_size, **options}
         found = PermutedRows(**options, name="permuted_rows")(
             rows["token_ids"], mask_positions, rows["padding_mask"], sequence_ids=rows.get("sequence_ids")

@@ -1,4 +1,4 @@
-"""What families make their encoders of: embeddings and their norm, the blocks, and the pooler."""
+"""The parts of encoders: embeddings and their norm, the blocks, and the pooler."""
 
 import typing
 
@@ -25,9 +25,9 @@ class Connected(typing.NamedTuple):
 
     Attributes:
         hidden_states: (batch, length, hidden_size) each: the embeddings, then the output of every layer.
-        attention: the probabilities of every layer, (batch, heads, length, length) each; empty unless asked for.
-        pooled_output: (batch, hidden_size); None if the family has no vector of a whole row.
-        last_context: what the last block is called with beside the hidden states.
+        attention: the probabilities of every layer, (batch, heads, length, length) each; empty by default.
+        pooled_output: (batch, hidden_size); None if the family has no vector of a whole sequence.
+        last_context: the last block's arguments besides the hidden states.
     """
 
     hidden_states: list
@@ -37,13 +37,13 @@ class Connected(typing.NamedTuple):
 
 
 class Parts(typing.NamedTuple):
-    """Makes the layers of an encoder. Each has the name that checkpoints and `.keras` files know it by.
+    """Makes the layers of an encoder, with the names that checkpoints and `.keras` files have for them.
 
     Attributes:
-        config: of the encoder.
-        policy: the dtype policy of every layer.
-        initializer: of which every layer gets a clone.
-        rematerialize, return_attention: as those of BertEncoder.
+        config: the encoder's configuration.
+        policy: dtype policy of every layer.
+        initializer: initializer, of which every layer gets a clone.
+        rematerialize, return_attention: as for BertEncoder.
     """
 
     config: EncoderConfig
@@ -65,13 +65,13 @@ class Parts(typing.NamedTuple):
         return embedding
 
     def position_embedding(self):
-        """A row for each place: 0, 1, 2, ..."""
+        """Embedding of the positions 0, 1, 2, ..."""
         return PositionEmbedding(
             self.config.max_length, self.initializer.clone(), dtype=self.policy, name="position_embedding"
         )
 
     def padding_aware_positions(self, width):
-        """A row for each place among the tokens that are not padding, after those for `pad_id` and what is below."""
+        """Embedding of positions among the tokens that are not padding."""
         return PaddingAwarePositions(
             self.config.max_length,
             width,
@@ -98,7 +98,7 @@ class Parts(typing.NamedTuple):
         )
 
     def summed_embeddings(self, inputs, width, scale=1.0):
-        """BERT's sum of the embeddings of tokens, which are multiplied by `scale`, segments and positions, (batch,
+        """Returns BERT's sum of the embeddings of tokens, multiplied by `scale`, segments and positions, (batch,
         length, width)."""
         hidden = self.token_embedding(width)(inputs["token_ids"])
         hidden = hidden if scale == 1 else hidden * scale
@@ -115,15 +115,15 @@ class Parts(typing.NamedTuple):
         return self.dropout("embeddings_dropout")(norm(embeddings))
 
     def context(self, inputs, direction="both"):
-        """What the blocks are called with beside the hidden states: which tokens see which."""
+        """Returns the blocks' arguments besides the hidden states: which tokens attend to which."""
         sequence_ids = inputs.get("sequence_ids")
         mask = AttentionMask(direction, name="attention_mask")(inputs["padding_mask"], sequence_ids=sequence_ids)
         # Kernels that read the numbers instead of the mask know no direction.
         return {"attention_mask": mask, "sequence_ids": sequence_ids if direction == "both" else None}
 
     def turning_contexts(self, inputs, of_whole_rows, of_windows=None):
-        """What each layer is called with beside the hidden states in a family whose queries and keys are turned: its
-        window, and the angles that a RotaryPositions gives for layers that see whole rows or a window."""
+        """Returns each layer's arguments besides the hidden states, for a family with rotary positions: its window, and
+        the angles of a RotaryPositions for layers with full attention and for those with a window."""
         arguments = {"position_ids": inputs.get("position_ids")}
         whole, near = (of and of(inputs["token_ids"], **arguments) for of in (of_whole_rows, of_windows))
         context = self.context(inputs)
@@ -133,7 +133,8 @@ class Parts(typing.NamedTuple):
         ]
 
     def block(self, number, **options):
-        """The block of this number, BERT's but for the options; a family with others gives `apply_layers` its own."""
+        """Makes the block of this number, BERT's except for the options; families can pass `apply_layers` another
+        function."""
         return TransformerEncoderBlock(
             num_heads=self.config.num_heads,
             intermediate_size=self.config.intermediate_size,
@@ -151,7 +152,8 @@ class Parts(typing.NamedTuple):
         )
 
     def block_with(self, number, attention_class, *more):
-        """The block of this number with a family's own attention, whose class takes `more` behind the usual."""
+        """Makes the block of this number with a family's own attention, whose class takes `more` after the usual
+        arguments."""
         config, initializer = self.config, self.initializer.clone()
         attention = attention_class(
             config.num_heads, config.attention_dropout_rate, initializer, *more, dtype=self.policy, name="attention"
@@ -159,13 +161,13 @@ class Parts(typing.NamedTuple):
         return self.block(number, attention=attention)
 
     def apply_layers(self, hidden, context, block=None, behind=None):
-        """The embeddings (batch, length, hidden_size) led through all layers, as Connected.
+        """Applies all layers to the embeddings (batch, length, hidden_size), and returns Connected.
 
         Args:
             hidden: the embeddings.
             context: the other arguments of every block, a dict; or a list of dicts, one for each layer.
             block: a function from a number to its block; default is `block`.
-            behind: functions of the output of a layer, by its number, whose result takes its place.
+            behind: functions by a layer's number, which replace the layer's output.
         """
         make, blocks, hidden_states, attention = block or self.block, {}, [hidden], []
         contexts = context if isinstance(context, list) else [context] * self.config.depth
@@ -182,9 +184,9 @@ class Parts(typing.NamedTuple):
         return Connected(hidden_states, attention, last_context=contexts[-1])
 
     def with_pooled(self, connected):
-        """Connected, with the vector of a row from its first token."""
+        """Adds the pooled vector of the first token to Connected."""
         return connected._replace(pooled_output=self.pooler(connected.hidden_states[-1][:, 0]))
 
     def pooler(self, first):
-        """The vector of a row from that of its first token (batch, hidden_size): a dense tanh layer, as Google's."""
+        """Pools the first token's vector (batch, hidden_size) by a dense tanh layer, as in Google's code."""
         return self.dense(self.config.hidden_size, "pooler", activation="tanh")(first)

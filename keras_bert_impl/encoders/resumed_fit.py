@@ -44,7 +44,7 @@ def fit(
     is_resumed = any(isinstance(callback, ExactResume) for callback in callbacks)
     try:
         if validation_split:
-            raise ValueError("validation_split divides arrays within Keras: pass validation_data instead.")
+            raise ValueError("validation_split is not supported. Pass validation_data instead.")
         data = steps_of(x, y, sample_weight, batch_size, steps_per_epoch, shuffle)
     except ValueError as error:
         if is_resumed:
@@ -149,7 +149,7 @@ def the_only_resume(callbacks):
     found = [callback for callback in callbacks if isinstance(callback, ExactResume)]
     for callback in callbacks if found else ():
         if isinstance(callback, REFUSED) or (isinstance(callback, ExactResume) and callback is not found[0]):
-            raise ValueError(f"{type(callback).__name__} and ExactResume exclude each other: leave one of them out.")
+            raise ValueError(f"{type(callback).__name__} and ExactResume cannot be combined. Remove one of them.")
     return found[0] if found else None
 
 
@@ -158,8 +158,8 @@ def check_executions(model, steps):
     together = model.steps_per_execution
     if steps % together:
         raise ValueError(
-            f"{steps} steps are not a multiple of steps_per_execution {together}: compile with another "
-            "steps_per_execution, or pass another steps_per_epoch."
+            f"{steps} steps are not a multiple of steps_per_execution {together}. Change one of "
+            "them: steps_per_epoch in fit, steps_per_execution in compile."
         )
     return steps
 

@@ -21,16 +21,16 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 
 @dataclasses.dataclass(frozen=True)
 class RobertaConfig(EncoderConfig):
-    """The shape of a RoBERTa encoder; the defaults are roberta-base (Liu et al. 2019, section 3.1 and table 9).
+    """Configuration of a RoBERTa model. The defaults are roberta-base (Liu et al. 2019, section 3.1 and table 9).
 
-    Arguments and errors are those of BertConfig, and:
+    Arguments and errors are those of BertConfig, without direction, and:
 
     Args:
-        max_length: the longest row in tokens. The position table has pad_id + 1 more rows, and `config.json` gives
-            their number: 514 for 512.
-        num_segments: rows of the segment table: one, which every token receives.
-        activation: only "gelu": transformers computes the masked-LM head with exact GELU whatever config.json says.
-        pad_id: the id of the padding token; positions are counted from the row after it.
+        max_length (int, optional): largest number of tokens. The position table has pad_id + 1 more rows, and
+            `config.json` gives their number: 514 for 512. Default: 512.
+        num_segments (int, optional): number of segment embeddings. Default: 1, which all tokens share.
+        activation (str, optional): only "gelu", with which transformers computes the heads. Default: "gelu".
+        pad_id (int, optional): ID of the padding token; positions are counted from the row after it. Default: 1.
     """
 
     vocabulary_size: int = 50265
@@ -68,8 +68,8 @@ class RobertaConfig(EncoderConfig):
 
 @dataclasses.dataclass(frozen=True)
 class XLMRobertaConfig(RobertaConfig):
-    """A RobertaConfig with the vocabulary of a hundred languages; the defaults are xlm-roberta-base (Conneau et al.
-    2020, section 3)."""
+    """Configuration of an XLM-RoBERTa model. The defaults are xlm-roberta-base (Conneau et al. 2020, section 3).
+    Arguments and errors are those of RobertaConfig."""
 
     vocabulary_size: int = 250002
 
@@ -89,17 +89,15 @@ def embedded(inputs, parts):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class RobertaEncoder(FamilyEncoder):
-    """The encoder of Liu et al. 2019, as a functional model.
+    """Turns token IDs into vectors with RoBERTa (Liu et al. 2019), as a functional Keras model.
 
-    Differences from BERT: it learns masked words alone, from full sentences, masked anew in every epoch; its tokens are
-    bytes merged by their frequency; positions are counted over the tokens that are not padding, from pad_id + 1 on;
-    there is one segment, so that only separators stand between the texts of a pair; and the epsilon of its norms is
-    1e-5. Its classifiers have a dense tanh layer of their own, which has the place of the pooler here.
+    Differences from BERT: pre-training predicts masked words only, in full sentences, masked anew in every epoch; the
+    tokenizer is byte-level BPE; positions are counted over the tokens that are not padding, from pad_id + 1 on; there
+    is one segment, so that only separators divide the texts of a pair; and the epsilon of norms is 1e-5. Classifiers
+    have a dense tanh layer of their own, which is the pooler here. Arguments and errors are those of BertEncoder.
 
-    Arguments and errors are those of BertEncoder.
-
-    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). With one segment
-            `segment_ids` are ignored: they are an input so that every family takes the same rows.
+    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). With one segment,
+            `segment_ids` are ignored.
     Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size), and the
             optional outputs of BertEncoder.
     """
@@ -113,7 +111,10 @@ class RobertaEncoder(FamilyEncoder):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class XLMRobertaEncoder(RobertaEncoder):
-    """The encoder of Conneau et al. 2020: RoBERTa's, over a SentencePiece vocabulary of a hundred languages."""
+    """Turns token IDs into vectors with XLM-RoBERTa (Conneau et al. 2020): RoBERTa with a multilingual vocabulary.
+
+    Arguments, inputs, outputs and errors are those of RobertaEncoder.
+    """
 
     config_class = XLMRobertaConfig
 

@@ -77,7 +77,8 @@ class RotaryConfig(EncoderConfig):
         super().__post_init__()
         if self.hidden_size // self.num_heads % 2:
             raise ValueError(
-                f"hidden_size {self.hidden_size} gives {self.num_heads} heads of an odd width: positions turn pairs."
+                f"hidden_size {self.hidden_size} gives num_heads {self.num_heads} heads of an odd width, but rotary "
+                "positions need an even one."
             )
 
     @classmethod
@@ -117,7 +118,7 @@ class RotaryConfig(EncoderConfig):
 
 @dataclasses.dataclass(frozen=True)
 class EuroBertConfig(RotaryConfig):
-    """The sizes and settings of a EuroBERT encoder. The defaults are EuroBERT-210m (Boizard et al. 2025, table 1).
+    """Configuration of a EuroBERT model. The defaults are EuroBERT-210m (Boizard et al. 2025, table 1).
 
     Args:
         num_key_value_heads (int, optional): number of heads of keys and values, a divisor of num_heads. Default:
@@ -127,7 +128,8 @@ class EuroBertConfig(RotaryConfig):
         tie_word_embeddings (bool, optional): whether a masked-LM head scores words by the token embedding.
             Default: False.
 
-    The others are those of `BertConfig`, and rotary_theta, rotary_factor and trained_length of rotary positions.
+    Other arguments are those of `BertConfig`, without num_segments and direction, and of rotary positions:
+    rotary_theta, rotary_factor and trained_length.
     """
 
     vocabulary_size: int = 128256
@@ -184,7 +186,7 @@ class EuroBertConfig(RotaryConfig):
 
 @dataclasses.dataclass(frozen=True)
 class UltrabertConfig(EuroBertConfig):
-    """The sizes and settings of an UltraBERT encoder: EuroBERT's block, with windows in most layers.
+    """Configuration of an UltraBERT model: EuroBERT's block, with windows in most layers.
 
     Args:
         layer_types (list of str, optional): "sliding_attention" or "full_attention" for each layer. Default: full
@@ -195,7 +197,7 @@ class UltrabertConfig(EuroBertConfig):
         prediction_head_size (int, optional): width between the two dense layers of the masked-LM head. Default: 768.
         classifier_pooling (str, optional): vector of a text for a classifier: "cls" or "mean". Default: "cls".
 
-    The others are those of `EuroBertConfig`, without rotary_factor and trained_length.
+    Other arguments are those of `EuroBertConfig`, without rotary_factor and trained_length.
     """
 
     vocabulary_size: int = 32000
@@ -230,8 +232,8 @@ class UltrabertConfig(EuroBertConfig):
             one_of("layer_types", kind, kinds)
         if len(types) != self.num_layers or self.rotary_factor != 1 or self.trained_length:
             raise ValueError(
-                f"layer_types has {len(types)} of {self.num_layers} layers, rotary_factor is {self.rotary_factor}, "
-                f"trained_length {self.trained_length}: expected all layers, 1 and None."
+                f"An UltraBERT needs {self.num_layers} layer_types, rotary_factor 1 and trained_length None, not "
+                f"{len(types)}, {self.rotary_factor} and {self.trained_length}."
             )
 
     @property
@@ -263,9 +265,10 @@ class UltrabertConfig(EuroBertConfig):
 
 @dataclasses.dataclass(frozen=True)
 class NomicBertConfig(RotaryConfig):
-    """The sizes and settings of a NomicBERT encoder. The defaults are nomic-bert-2048 (Nussbaum et al. 2024).
+    """Configuration of a NomicBERT model. The defaults are nomic-bert-2048 (Nussbaum et al. 2024).
 
-    Arguments are those of `BertConfig`, and rotary_theta, rotary_factor and trained_length of rotary positions.
+    Arguments are those of `BertConfig`, without direction, and of rotary positions: rotary_theta, rotary_factor and
+    trained_length.
     """
 
     vocabulary_size: int = 30528
@@ -313,13 +316,13 @@ ENGLISH = {"vocabulary_size": 30528, "num_segments": 0, "pad_id": 0, "rotary_the
 
 @dataclasses.dataclass(frozen=True)
 class GteConfig(RotaryConfig):
-    """The sizes and settings of a GTE encoder. The defaults are gte-multilingual-base (Zhang et al. 2024, section 3).
+    """Configuration of a GTE model. The defaults are gte-multilingual-base (Zhang et al. 2024, section 3).
 
     Args:
         num_segments (int, optional): number of segment embeddings; 0 for none, as in the English models. Default: 1.
 
-    The others are those of `BertConfig`, and rotary_theta, rotary_factor and trained_length of rotary positions.
-    `activation` can only be "gelu".
+    Other arguments are those of `BertConfig`, without direction, and of rotary positions: rotary_theta, rotary_factor
+    and trained_length. `activation` can only be "gelu".
     """
 
     vocabulary_size: int = 250048
@@ -352,8 +355,8 @@ class GteConfig(RotaryConfig):
 
 
 class RotaryEncoder(FamilyEncoder):
-    """The encoders of this file. Arguments, inputs, outputs and errors are those of BertEncoder, but there is no
-    `pooled_output`. `segment_ids` have no effect unless the configuration has segments."""
+    """Base class of the encoders of this file. Arguments, inputs, outputs and errors are those of BertEncoder, without
+    `pooled_output`. `segment_ids` are ignored unless the configuration has segments."""
 
     @staticmethod
     def connect(inputs, parts):
@@ -380,10 +383,13 @@ class RotaryEncoder(FamilyEncoder):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class EuroBertEncoder(RotaryEncoder):
-    """The encoder of Boizard et al. 2025, "EuroBERT: scaling multilingual encoders for European languages".
+    """Turns token IDs into vectors with EuroBERT, as a functional Keras model.
 
-    It has Llama's block without a causal mask: RMS norms before attention and feed-forward, SwiGLU, grouped heads, no
-    biases, and a norm at the end. Its tokenizer is an `EuroBertTokenizer`.
+    Its blocks are Llama's without a causal mask: RMS norms before attention and feed-forward, SwiGLU, grouped heads, no
+    biases; and there is a norm at the end. The tokenizer is an `EuroBertTokenizer`. Arguments, inputs, outputs and
+    errors are those of BertEncoder, without `pooled_output`; `segment_ids` are ignored.
+
+    Source: Boizard et al. 2025, "EuroBERT: scaling multilingual encoders for European languages".
     """
 
     config_class = EuroBertConfig
@@ -401,7 +407,7 @@ class TwoLayerHead(MaskedLMHead):
     """A MaskedLMHead whose transform is two dense layers without biases, each with the activation.
 
     Args: those of MaskedLMHead, and:
-        inner_size: width between the two.
+        inner_size: width between the two layers.
     """
 
     def __init__(self, token_embedding, inner_size, **kwargs):
@@ -425,7 +431,10 @@ class TwoLayerHead(MaskedLMHead):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class UltrabertEncoder(RotaryEncoder):
-    """UltraBERT's encoder, as transformers defines it: EuroBERT's block, with windows in two of three layers."""
+    """Turns token IDs into vectors with UltraBERT, as transformers defines it: EuroBERT's block, with windows.
+
+    Two of three layers attend to a window only. Arguments, inputs, outputs and errors are those of EuroBertEncoder.
+    """
 
     config_class = UltrabertConfig
 
@@ -448,9 +457,12 @@ class UltrabertEncoder(RotaryEncoder):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class NomicBertEncoder(RotaryEncoder):
-    """The encoder of Nussbaum et al. 2024, "Nomic Embed: training a reproducible long context text embedder".
+    """Turns token IDs into vectors with NomicBERT, as a functional Keras model.
 
-    It has BERT's order of norms, rotary positions and SwiGLU; only norms have biases.
+    Differences from BERT: rotary positions, SwiGLU, no pooler, and biases only in norms. Arguments, inputs, outputs and
+    errors are those of BertEncoder, without `pooled_output`.
+
+    Source: Nussbaum et al. 2024, "Nomic Embed: training a reproducible long context text embedder".
     """
 
     config_class = NomicBertConfig
@@ -459,10 +471,12 @@ class NomicBertEncoder(RotaryEncoder):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class GteEncoder(RotaryEncoder):
-    """The encoder of Zhang et al. 2024, "mGTE: generalized long-context text representation and reranking models".
+    """Turns token IDs into vectors with GTE, as a functional Keras model.
 
-    It has BERT's order of norms, rotary positions and GeGLU. The authors also apply dropout inside the feed-forward
-    layer, which this encoder does not.
+    Differences from BERT: rotary positions, GeGLU and no pooler. Unlike the authors' code, it applies no dropout inside
+    the feed-forward layer. Arguments, inputs, outputs and errors are those of BertEncoder, without `pooled_output`.
+
+    Source: Zhang et al. 2024, "mGTE: generalized long-context text representation and reranking models".
     """
 
     config_class = GteConfig
@@ -470,7 +484,7 @@ class GteEncoder(RotaryEncoder):
 
 
 def llama_rows(config):
-    """The rows of a block of Llama's form, whose heads of keys and values may be fewer."""
+    """The rows of a block like Llama's, where keys and values may have fewer heads."""
     keys = config.head_width * config.num_key_value_heads
     joined = joined_kernels(config.hidden_size, keys, keys)
     halves = joined_kernels(config.intermediate_size, config.intermediate_size)

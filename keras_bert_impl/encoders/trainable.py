@@ -8,13 +8,12 @@ import keras
 from keras_bert_impl.layers.kept_lora import KeptLora
 
 
-def freeze_layers(model, count):
-    """Freezes the embeddings and the first `count` transformer blocks; to be called before `compile`.
+def freeze_layers(model, count):  # noqa: D417, a method of `model`
+    """Freezes the embeddings and the first `count` transformer blocks. Call it before `compile`.
 
     Args:
-        model: an encoder or a model over one.
-        count: 0 changes nothing; with all blocks frozen, only head and pooler are trained. Layers that share their
-            weights are one block.
+        count (int): number of blocks; layers that share their weights are one block. 0 changes nothing; with all blocks
+            frozen, only head and pooler are trained.
 
     Raises: ValueError if there are fewer blocks.
     """
@@ -30,15 +29,18 @@ def freeze_layers(model, count):
                 layer.trainable = False
 
 
-def enable_lora(model, rank):
-    """Freezes the encoder, and trains updates of this rank to the kernels of its blocks instead (Hu et al. 2022).
+def enable_lora(model, rank):  # noqa: D417, a method of `model`
+    """Freezes the encoder, and trains low-rank updates of its blocks' kernels instead (LoRA, Hu et al. 2022).
 
-    Query, key and value are one kernel here and share the update's first factor; head and pooler are trained whole.
-    Blocks that are frozen already get no update. To be called before `compile`; after training, `merge_lora` turns the
-    model into a plain one.
+    Query, key and value are one kernel here and share the update's first factor. Head and pooler are trained fully;
+    frozen blocks get no update. Call it before `compile`, and after training `merge_lora`, which makes the model a
+    plain one.
 
-    Raises: ValueError for a rank below 1, if all blocks are frozen or have LoRA already, and for a model in float8, in
-        which Keras has none.
+    Args:
+        rank (int): rank of the updates.
+
+    Raises: ValueError for a rank below 1, if all blocks are frozen or have LoRA already, and for a model in float8,
+        which Keras does not support here.
     """
     encoder = getattr(model, "encoder", model)
     blocks = [encoder.get_layer(f"block_{index}") for index in range(encoder.config.num_blocks)]
@@ -47,8 +49,8 @@ def enable_lora(model, rank):
     has_lora = any(getattr(layer, "lora_enabled", False) for block in blocks for layer in _flat(block))
     if rank < 1 or is_float8 or has_lora or not blocks:
         raise ValueError(
-            "LoRA needs a rank of at least 1, and blocks that are not frozen, have none yet and are not quantized to "
-            "float8."
+            "LoRA needs a rank of at least 1, and blocks that are not frozen, have no LoRA yet and are not quantized "
+            "to float8."
         )
     freeze_layers(model, encoder.config.num_blocks)
     for block in blocks:
@@ -64,10 +66,9 @@ def enable_lora(model, rank):
 
 
 def merge_lora(model):
-    """Adds the LoRA updates to the kernels and sets them to zero: the plain weights then hold what was learnt, and a
-    checkpoint can be saved.
+    """Adds the LoRA updates to the kernels and sets them to zero, so that a checkpoint can be saved.
 
-    It merges the updates of `enable_lora` above, and any of Keras' own `enable_lora` of a dense layer or an embedding.
+    It merges the updates of `enable_lora`, and those of Keras' own `enable_lora` of a dense layer or an embedding.
     """
     encoder = getattr(model, "encoder", model)
     # Both, since a model may have layers besides its encoder's, and not every model tracks its encoder as a layer.

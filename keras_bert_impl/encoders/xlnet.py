@@ -30,18 +30,20 @@ from keras_bert_impl.layers.self_attention import split_dense
 
 @dataclasses.dataclass(frozen=True)
 class XLNetConfig(EncoderConfig):
-    """The shape of an XLNet encoder; the defaults are xlnet-base-cased (Yang et al. 2019, appendix A.4).
+    """Configuration of an XLNet model. The defaults are xlnet-base-cased (Yang et al. 2019, appendix A.4).
 
-    Arguments and errors are those of BertConfig, without num_segments, and:
+    Arguments and errors are those of BertConfig, without num_segments and direction, and:
 
     Args:
-        hidden_size: an even number, since sinusoids come in pairs of sine and cosine.
-        activation: "gelu", exact, as transformers computes the published files; Google's code has the tanh form, which
-            is "gelu_tanh" ("gelu_new" in config.json).
-        hidden_dropout_rate, attention_dropout_rate: one key of config.json, so that a model with two rates is not saved
-            in that format.
-        max_length: the longest row in tokens. There is no table of positions, and transformers sets no limit.
-        max_distance: the distance from which on all count as the same; None for no such distance (`clamp_len`).
+        hidden_size (int, optional): width of every layer, an even number, for pairs of sine and cosine. Default: 768.
+        activation (str, optional): "gelu", as transformers computes the published files, or "gelu_tanh", as in Google's
+            code ("gelu_new" in config.json). Default: "gelu".
+        hidden_dropout_rate, attention_dropout_rate (float, optional): dropout rates. config.json has one key for both,
+            so that a model with two rates cannot be saved in that format. Default: 0.1.
+        max_length (int, optional): largest number of tokens. There are no position embeddings, and transformers sets no
+            limit. Default: 512.
+        max_distance (int, optional): distance from which on all count as the same (`clamp_len`). Default: None, no
+            limit.
     """
 
     vocabulary_size: int = 32000
@@ -109,14 +111,14 @@ class XLNetConfig(EncoderConfig):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class DistanceSinusoids(ConfiguredLayer):
-    """Sine and cosine of each distance from a key to a query (Dai et al. 2019, "Transformer-XL", section 3.3).
+    """Sine and cosine of the distances from keys to queries (Dai et al. 2019, "Transformer-XL", section 3.3).
 
     Args:
-        max_distance: the distance from which on, to either side, all count as the same; None for no such distance.
+        max_distance: distance from which on, on either side, all count as the same; None for no limit.
 
-    Input:  (batch, length, width), whose length and width are read.
-    Output: (1, 2 * length - 1, width): of the distances length - 1, ..., 0, ..., 1 - length, the query's place less the
-            key's. The first half of the columns are sines.
+    Input:  (batch, length, width); only its shape is read.
+    Output: (1, 2 * length - 1, width) for the distances length - 1, ..., 0, ..., 1 - length, the query's position minus
+            the key's. The first half of the columns are sines.
     """
 
     def __init__(self, max_distance=None, **kwargs):
@@ -145,12 +147,13 @@ class DistanceSinusoids(ConfiguredLayer):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class QueryStart(ConfiguredLayer):
-    """The one vector from which all queries of the second stream start (Yang et al. 2019, section 2.3).
+    """The one vector that all queries of the second stream start from (Yang et al. 2019, section 2.3).
 
-    An encoder without a second stream holds it, too, since it is a part of every checkpoint, but does not train it.
+    An encoder without a second stream also has it, since every checkpoint does, but does not train it.
 
-    Input:  embeddings (batch, length, width); optionally places (batch, predictions), int, whose number is read.
-    Output: the embeddings, and behind them the vector once for each prediction: (batch, length + predictions, width).
+    Input:  embeddings (batch, length, width); optionally places (batch, predictions), int, of which only the shape is
+            read.
+    Output: the embeddings, followed by the vector once for each prediction: (batch, length + predictions, width).
     """
 
     def __init__(self, initializer="glorot_uniform", **kwargs):
@@ -180,17 +183,18 @@ class SegmentedDistanceAttention(MultiHeadSelfAttention):
     """Self-attention by content, by relative position, and by whether query and key have the same segment (Yang et al.
     2019, sections 2.4 and 2.5; Dai et al. 2019, section 3.3).
 
-    A query's product with a key has three terms, with the key's content, with its distance, and with one of two vectors
-    for segments; in each a vector of its own is added to the query. The root of a head's width divides all of them.
+    A query's product with a key has three terms: with the key's content, with its distance, and with one of two vectors
+    for segments. In each, a vector of its own is added to the query. All are divided by the square root of a head's
+    width.
 
     Arguments are those of MultiHeadSelfAttention, without use_bias and output_initializer.
 
-    Input:  (batch, length, width), or (batch, length + predictions, width) with the queries of the second stream at the
-            end, which nothing sees. `attention_mask`, bool, broadcastable to (batch, heads, queries, keys), where the
-            keys are the tokens alone; `positions` (1, distances, width), as DistanceSinusoids gives them;
-            `same_segment` (batch, queries, keys), bool; with a second stream `places` (batch, predictions), int, where
-            each of its queries stands, -1 for padding.
-    Output: as of MultiHeadSelfAttention, for all queries.
+    Input:  (batch, length, width), or (batch, length + predictions, width) with the second stream's queries at the end,
+            to which nothing attends. `attention_mask`, bool, broadcastable to (batch, heads, queries, keys), where only
+            the tokens are keys; `positions` (1, distances, width), the output of DistanceSinusoids; `same_segment`
+            (batch, queries, keys), bool; with a second stream `places` (batch, predictions), int, the positions of its
+            queries, -1 for padding.
+    Output: as for MultiHeadSelfAttention, for all queries.
     """
 
     def __init__(self, num_heads, dropout_rate=0.0, initializer="glorot_uniform", **kwargs):
@@ -240,12 +244,12 @@ class SegmentedDistanceAttention(MultiHeadSelfAttention):
         return attention.AttentionInputs(query, key, value, self.num_heads, bias=of_pairs, **fields)
 
     def _of_positions(self, query, distant, places):
-        """The products of queries with the distances of keys, (batch, heads, queries, keys)."""
+        """Returns the products of queries with the distances of keys, (batch, heads, queries, keys)."""
         if places is None:
             return at_distances(self._products(query, distant))
         length = ops.shape(query)[1] - ops.shape(places)[1]
         content, further = query[:, :length], query[:, length:]
-        # Queries of the second stream are put to their places, and found there again: by products, whose gradients are
+        # The second stream's queries are put at their positions, and gathered again, by products, whose gradients are
         # products. Those of padding, at -1, are nowhere.
         one_hot = ops.cast(ops.expand_dims(places, -1) == ops.arange(length, dtype=places.dtype), query.dtype)
         placed = exact_product(ops.swapaxes(one_hot, 1, 2), further)  # (batch, length, width)
@@ -254,7 +258,7 @@ class SegmentedDistanceAttention(MultiHeadSelfAttention):
         return ops.concatenate([at_distances(self._products(content, distant)), found], axis=2)
 
     def _products(self, query, vectors):
-        """The products of queries (batch, queries, width) with vectors (count, width), by heads: (batch, heads,
+        """Returns the products of queries (batch, queries, width) with vectors (count, width), by heads: (batch, heads,
         queries, count)."""
         heads = (self.num_heads, query.shape[-1] // self.num_heads)
         query = ops.reshape(query, (-1, ops.shape(query)[1], *heads))
@@ -263,17 +267,16 @@ class SegmentedDistanceAttention(MultiHeadSelfAttention):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class XLNetEncoder(FamilyEncoder):
-    """The encoder of Yang et al. 2019, as a functional model.
+    """Turns token IDs into vectors with XLNet (Yang et al. 2019), as a functional Keras model.
 
-    Differences from BERT: positions are distances, of which queries read sinusoids; of segments a query only sees
-    whether a key has its own, so that there may be any number of them; the embeddings are not normalized; rows end in
-    <cls> (`A <sep> <cls>`), whose vector stands for a row, and classifiers have a dense tanh layer of their own. Words
-    are predicted by a second stream of queries, which know the place of a word but not the word: in a random order of
-    the words (`Pretrainer(encoder, permuted={})`), or each without the others (`MaskedLM`).
+    Differences from BERT: positions are distances between tokens, as sinusoids; there may be any number of segments,
+    since attention only depends on whether two tokens have the same one; the embeddings are not normalized; a sequence
+    ends in <cls> (`A <sep> <cls>`), whose vector stands for the sequence; and classifiers have a dense tanh layer of
+    their own. Words are predicted by a second stream of queries, which know the position of a word but not the word: in
+    a random order (`Pretrainer(encoder, permuted={})`), or each without the others (`MaskedLM`).
 
-    Padding may stand on either side of a row. transformers pads on the left, and gives the same vectors then; on the
-    right it takes padding for <cls>. It and Google's code also drop units within a feed-forward layer.
-
+    Padding may be on either side. transformers pads on the left, which gives the same vectors; with padding on the
+    right it takes padding for <cls>. transformers and Google's code also apply dropout inside the feed-forward layer.
     Arguments and errors are those of BertEncoder.
 
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
@@ -293,7 +296,7 @@ class XLNetEncoder(FamilyEncoder):
         start = QueryStart(parts.initializer.clone(), trainable=False, dtype=parts.policy, name="query_start")
         hidden = parts.dropout("embeddings_dropout")(start(embeddings))
         distances = DistanceSinusoids(config.max_distance, dtype=parts.policy, name="distances")(embeddings)
-        # As in Google's code, padding sees itself: it is computed as by transformers.
+        # As in Google's code, padding attends to itself, so that its outputs are those of transformers.
         mask = AttentionMask(sees_itself=True, name="attention_mask")(
             inputs["padding_mask"], sequence_ids=inputs.get("sequence_ids")
         )
@@ -322,9 +325,9 @@ class XLNetEncoder(FamilyEncoder):
         return self._second_stream(rows, mask_positions, permuted=True, seed=seed)
 
     def _second_stream(self, rows, mask_positions, **options):
-        """The states of tokens, and behind them of the queries that predict words (sections 2.2 to 2.4), (batch, length
-        + predictions, hidden_size), and the places of the queries among them, (batch, predictions); `options` are those
-        of a QueryStream."""
+        """Returns the states of the tokens, followed by those of the queries that predict words (sections 2.2 to 2.4),
+        (batch, length + predictions, hidden_size), and the positions of the queries in these, (batch, predictions);
+        `options` are those of a QueryStream."""
         found = QueryStream(**options, name="query_stream")(
             mask_positions, rows["padding_mask"], rows["segment_ids"], sequence_ids=rows.get("sequence_ids")
         )

@@ -10,17 +10,17 @@ from keras_bert_impl.suggestions import one_of
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class AttentionMask(ConfiguredLayer):
-    """The attention mask of a batch, computed once and used by every block.
+    """Computes a batch's attention mask, once for all blocks.
 
-    Every token sees every token that is not padding; in packed rows, only those of its own sequence.
+    Every token attends to every token that is not padding; in packed rows, only to those of its own sequence.
 
     Args:
-        direction: "both"; "left_to_right" hides the tokens after a token from it, as in GPT (Devlin et al. 2019,
-            section 5.1), "right_to_left" those before it.
-        sees_itself: whether padding sees itself, as in XLNet.
+        direction (str, optional): "both"; "left_to_right" hides later tokens, as in GPT (Devlin et al. 2019, section
+            5.1), "right_to_left" earlier ones. Default: "both".
+        sees_itself (bool, optional): whether padding attends to itself, as in XLNet. Default: False.
 
-    Input:  padding_mask, (batch, length), int, 1 for tokens and 0 for padding; optionally `sequence_ids`
-            (batch, length), int, 0 for padding, 1.. for the sequences of a packed row.
+    Input:  padding_mask, (batch, length), int, 1 for tokens and 0 for padding; optionally `sequence_ids` (batch,
+            length), int, 0 for padding, 1.. for the sequences of a packed row.
     Output: bool, (batch, 1, 1, length), or (batch, 1, length, length) with `sequence_ids`, `sees_itself` or another
             direction than "both"; True means "may attend". The axes are (batch, heads, queries, keys).
     Raises: ValueError for an unknown direction.

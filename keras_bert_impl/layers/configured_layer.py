@@ -6,9 +6,10 @@ import keras
 
 
 class ConfiguredLayer(keras.layers.Layer):
-    """A layer that keeps each argument of its constructor as an attribute of the same name: they are its configuration.
+    """Base class of layers that keep each argument of the constructor as an attribute of the same name: their
+    configuration.
 
-    A subclass adds what JSON cannot hold, such as a layer; initializers are written as Keras writes them.
+    A subclass adds what JSON cannot hold, such as a layer; initializers are serialized.
     """
 
     def get_config(self):
@@ -18,7 +19,7 @@ class ConfiguredLayer(keras.layers.Layer):
 
 
 def arguments_of(layer_class):
-    """The names of the arguments of a ConfiguredLayer's constructor, and of those that it passes on to its parents."""
+    """The names of the arguments of a ConfiguredLayer's constructor, and of those passed to its parents."""
     parents = [parent for parent in layer_class.__mro__ if issubclass(parent, ConfiguredLayer)]
     constructors = [vars(parent)["__init__"] for parent in parents if "__init__" in vars(parent)]
     parameters = [parameter for one in constructors for parameter in inspect.signature(one).parameters.values()]

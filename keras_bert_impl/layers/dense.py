@@ -8,17 +8,17 @@ from keras_bert_impl.layers.kept_lora import KeptLora
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class Dense(KeptLora, keras.layers.Dense):
-    """`keras.layers.Dense`, of which `kernels.biased_product` computes what has a bias: as one operation on torch, and
-    so that in mixed precision the bias learns from all tokens of a batch.
+    """`keras.layers.Dense`, whose bias is added as one operation on torch, and learns from all tokens in mixed
+    precision.
 
-    LoRA and int8 are those of Keras: the one changes what `kernel` gives, the other calls another method. Files keep
-    LoRA as it is, see `KeptLora`.
+    See `kernels.biased_product`. Files keep LoRA separate from the kernel, unlike those of Keras.
 
     Input:  (..., rows of the kernel).
     Output: (..., units).
     """
 
     def call(self, inputs, training=None):
+        # LoRA changes the value of `kernel`; int8 calls another method.
         if self.bias is None:
             return super().call(inputs, training=training)
         outputs = biased_product(inputs, self.kernel, self.bias)

@@ -1,4 +1,4 @@
-"""Dropout that differs between replicas, and whose random bits are cheaper where they cost time."""
+"""Dropout that differs between replicas, and whose random bits are cheaper."""
 
 import contextlib
 import copy
@@ -12,20 +12,20 @@ from keras_bert_impl.kernels.dropout import drop
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class Dropout(keras.layers.Dropout):
-    """`keras.layers.Dropout` (Srivastava et al. 2014) with the replica's number in the seed, and cheaper random bits.
+    """`keras.layers.Dropout` (Srivastava et al. 2014) that differs between replicas, and whose random bits are cheaper.
 
-    The generator has the same state on all replicas of a `tf.distribute` strategy, so that Keras' own dropout would
-    drop the same units in each part of a batch. On torch on a CPU, where Keras' dropout takes a tenth of a training
-    step with rows of 128 tokens and more with longer ones, sixteen random bits are drawn for a unit instead of 64. On
-    JAX the bits are a hash of the seed and the unit's number, with a quarter of the operations of JAX's own generator,
-    and the gradient computes the mask again instead of keeping it. (TensorFlow keeps Keras' dropout: with sixteen bits,
-    XLA draws them again for each use, and a step takes twice as long.)
+    A generator has the same state on all replicas of a `tf.distribute` strategy, so that Keras' dropout would drop the
+    same units in each part of a batch. On a CPU with torch, where Keras' dropout takes a tenth of a training step or
+    more, 16 random bits are drawn for each unit instead of 64. On JAX the bits are a hash of the seed and the unit's
+    number, which takes a quarter of the operations of JAX's generator, and the gradient computes the mask again instead
+    of keeping it. TensorFlow uses Keras' dropout: with 16 bits, XLA draws them again for each use, and a step takes
+    twice as long.
 
     Args:
-        rate: share of the units to drop, from 0 to less than 1.
-        seed: of the generator.
-        noise_shape: shape of the mask, 1 along the axes whose units are dropped together; None means that of the input.
-            If it is given, Keras' own dropout is used.
+        rate (float): share of the units to drop, from 0 to less than 1.
+        seed (int, optional): random seed. Default: None, a random one.
+        noise_shape (tuple, optional): shape of the mask, 1 along axes whose units are dropped together; Keras' dropout
+            is then used. Default: None, that of the input.
 
     Input:  any shape. Output: the same shape; in training, units are dropped and the others divided by 1 - rate.
     """
@@ -43,7 +43,7 @@ class Dropout(keras.layers.Dropout):
 
 
 def dropped_as(dropout, training):
-    """The fields of `kernels.attention.AttentionInputs` by which probabilities are dropped as by a dropout layer."""
+    """The fields of `kernels.attention.AttentionInputs` that drop probabilities as a dropout layer does."""
     rate = dropout.rate if training else 0.0
     return {"dropout_rate": rate, "seed": SeedOfReplica(dropout.seed_generator) if rate else None}
 
@@ -62,7 +62,7 @@ class SeedOfReplica(keras.random.SeedGenerator):
 
 
 class DrawnSeed(keras.random.SeedGenerator):
-    """Draws the next seed of a generator once and always returns it; it has no state of its own."""
+    """Draws the next seed of a generator once and always returns this one; it has no state of its own."""
 
     def __init__(self, generator):  # without super(), which would make a variable
         self.drawn = generator.next()
@@ -73,8 +73,8 @@ class DrawnSeed(keras.random.SeedGenerator):
         return self.drawn
 
     def of_part(self, number):
-        """Another such seed, for a part of the batch with this number, int32; of fewer than 4,096 replicas none has
-        the same."""
+        """Returns another such seed, for the part of a batch with this number, int32; it is unique among up to 4,096
+        replicas."""
         other = copy.copy(self)
         other.drawn = self.drawn + ops.cast([number * 4096, 0], self.drawn.dtype)
         return other

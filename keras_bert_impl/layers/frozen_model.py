@@ -1,17 +1,17 @@
-"""A model that computes within another one, and does not change."""
+"""A frozen model inside another one."""
 
 import keras
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class FrozenModel(keras.layers.Layer):
-    """Computes what a model computes when it is not trained: no dropout, no gradients, whatever trains around it.
+    """Runs a frozen model inside another model: without dropout and gradients, also while the other one is trained.
 
-    A functional model passes `training=True` on to each of its operations, also to one that was called with
-    `training=False`; but not to a model within the call of a layer.
+    Without this layer, a functional model passes `training=True` on to each of its operations, even to a model that was
+    called with `training=False`.
 
     Args:
-        model: a functional model. Its weights are frozen from then on.
+        model (keras.Model): a functional model. Its weights are frozen from then on.
 
     Input and output: those of the model.
     """

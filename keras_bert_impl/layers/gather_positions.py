@@ -7,11 +7,11 @@ from keras_bert_impl.kernels.gather import gather
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class GatherPositions(keras.layers.Layer):
-    """Picks the vectors at given positions of each row.
+    """Gathers the vectors at given positions of each sequence.
 
-    On JAX by a product with one-hot rows, as exact as indexing: for BERT's few masked positions it costs less than 2 %
-    of the product with the vocabulary, its gradient is a product, too, and on a device mesh every row stays on its own
-    device.
+    On JAX this is a product with one-hot vectors, as exact as indexing. For BERT's masked positions it costs less than
+    2 % of the product with the vocabulary; its gradient is a product, and on a device mesh sequences stay on their
+    devices.
 
     Input:  sequence_output (batch, length, width); positions (batch, count), int.
     Output: (batch, count, width).

@@ -1,4 +1,4 @@
-"""Which tokens see the whole row, and are seen by all of it."""
+"""Which tokens attend to the whole sequence, and are attended to by all of it."""
 
 import keras
 from keras import ops
@@ -9,18 +9,18 @@ from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class GlobalTokens(ConfiguredLayer):
-    """Where the global tokens of each row stand (Beltagy et al. 2020, section 3.1).
+    """Finds the global tokens of each sequence (Beltagy et al. 2020, section 3.1).
 
     Args:
-        rule: "first", the first token of a row; "first_text", all before the first separator; "second_text", all behind
-            the separators between two texts; "given", those where `global_mask` is not 0.
-        most: places for which there is room.
-        sep_id: the id of the separator.
+        rule (str): "first", the first token; "first_text", all before the first separator; "second_text", all after the
+            separators between two texts; "given", those where `global_mask` is not 0.
+        most (int): largest number of global tokens.
+        sep_id (int): ID of the separator token.
 
     Input:  token_ids, padding_mask and, with the rule "given", global_mask, each int32 (batch, length). Padding is
             never global.
-    Output: dict of `places`, int32 (batch, most), in ascending order, -1 for none; and `too_many`, bool (batch,),
-            whether a row has more global tokens than that.
+    Output: dict of `places`, their positions, int32 (batch, most), in ascending order, -1 for none; and `too_many`,
+            bool (batch,), whether a sequence has more global tokens than that.
     """
 
     def __init__(self, rule, most, sep_id, **kwargs):

@@ -4,7 +4,7 @@ from keras import ops
 
 
 class KeptLora:
-    """For a layer of Keras that may have LoRA: its files keep kernel and both factors of its update.
+    """Mixin for a layer of Keras that may have LoRA: its files keep the kernel and both factors of the update.
 
     Keras saves the kernel with the update added, and sets both factors to zero when it loads them (keras 3.15), after
     which neither would ever learn.
@@ -20,8 +20,8 @@ class KeptLora:
             self.lora_enabled = is_enabled
 
     def load_own_variables(self, store):
-        """Loads what was saved. From a file of the layer without LoRA the update begins anew: its first factor keeps
-        its random values, and the second is zero."""
+        """Loads what was saved. From a file of the layer without LoRA, the first factor of the update keeps its random
+        values, and the second is zero."""
         before = [ops.copy(factor) for factor in self.lora_factors[:1]]
         super().load_own_variables(store)
         values = [store[factor.name] for factor in self.lora_factors if factor.name in store.keys()] or before

@@ -15,19 +15,20 @@ from keras_bert_impl.layers.token_embedding import TokenEmbedding
 class MaskedLMHead(ConfiguredLayer):
     """Scores every word of the vocabulary at the masked positions (Devlin et al. 2019, section 3.1, task 1).
 
-    Only the masked positions are gathered and transformed (dense, activation, norm): the product with the
-    vocabulary is the largest of the model, and 85 % of the positions have no label. As in Google's code, the product
-    uses the token embedding's own table, transposed, and the head adds a bias.
+    Only the masked positions are gathered and transformed (dense, activation, norm): the product with the vocabulary is
+    the largest of the model, and 85 % of the positions have no label. As in Google's code, the product uses the token
+    embedding's own table, transposed, and a bias is added.
 
     Args:
-        token_embedding: the encoder's `TokenEmbedding`; its table is shared, not copied.
-        activation: a name in `kernels.gelu.ACTIVATIONS` or of Keras, or a function.
-        layer_norm_epsilon: 1e-12 in Google's code.
-        initializer: of the transform's kernel.
-        use_bias: whether the transform has a bias, and its norm a centre.
-        has_transform: whether there is a transform at all; XLNet's head has none, and no norm.
-        is_tied: whether the table is the embedding's; otherwise the head has one of its own.
-        has_output_bias: whether each word has a bias.
+        token_embedding (TokenEmbedding): the encoder's token embedding, whose table is shared, not copied.
+        activation (str or callable, optional): a name in `kernels.gelu.ACTIVATIONS` or of Keras, or a function.
+            Default: "gelu".
+        layer_norm_epsilon (float, optional): epsilon of the norm. Default: 1e-12, as in Google's code.
+        initializer (str or Initializer, optional): initializer of the kernel. Default: "glorot_uniform".
+        use_bias (bool, optional): whether the dense layer has a bias and the norm a centre. Default: True.
+        has_transform (bool, optional): whether there are a dense layer and a norm, unlike in XLNet. Default: True.
+        is_tied (bool, optional): whether the embedding's table is used; otherwise the head has its own. Default: True.
+        has_output_bias (bool, optional): whether each word has a bias. Default: True.
 
     Input:  sequence_output (batch, length, width); mask_positions (batch, predictions), int.
     Output: logits (batch, predictions, vocabulary), float32.
@@ -70,7 +71,7 @@ class MaskedLMHead(ConfiguredLayer):
                 )
 
     def build_transform(self, sequence_output_shape):
-        """Builds what is between the gathered vectors and the table of words."""
+        """Builds the layers between the gathered vectors and the table of words."""
         if self.has_transform:
             # The width of the embeddings, which in some families is not that of the encoder.
             width = self.token_embedding.output_dim
@@ -81,11 +82,11 @@ class MaskedLMHead(ConfiguredLayer):
         return self.scores(self.transformed(hidden))
 
     def transformed(self, hidden):
-        """(batch, predictions, width) to (batch, predictions, embedding width)."""
+        """Transforms (batch, predictions, width) to (batch, predictions, embedding width)."""
         return self.norm(self.transform(hidden)) if self.has_transform else hidden
 
     def scores(self, hidden):
-        """The logits of transformed vectors, (batch, predictions, embedding width)."""
+        """Returns the logits of transformed vectors, (batch, predictions, embedding width)."""
         rows = ops.reshape(hidden, (-1, hidden.shape[-1]))  # (batch * predictions, embedding width)
         table = self.token_embedding if self.decoder is None else self.decoder
         logits = ops.cast(table(rows, reverse=True), "float32")

@@ -1,4 +1,4 @@
-"""Rows whose predicted tokens have a random order, as MPNet learns them."""
+"""Sequences whose predicted tokens have a random order, for the pre-training of MPNet."""
 
 import keras
 from keras import ops
@@ -11,29 +11,33 @@ from keras_bert_impl.layers.sample_tokens import EVALUATION_SEED
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class PermutedRows(ConfiguredLayer):
-    """Lays rows out for masked and permuted words (Song et al. 2020, section 2; microsoft/MPNet's
-    `make_query_and_content_mask`), without moving a token: an order is which tokens see which.
+    """Prepares permuted language modelling for MPNet (Song et al. 2020, section 2), without moving a token.
 
-    Behind the tokens of a row stands a masked form of each predicted token, and behind these the same again, as the
-    query that predicts it. Predicted tokens have a random order. Those that are not predicted are seen by everything.
-    Of the predicted ones, a token sees itself and those before it in the order, and the masked forms of those after it;
-    a query those before it, and the masked forms of itself and those after it; masked forms see all masked forms. So
-    everything sees as many places as the row has tokens, and no query sees its token. Nothing sees a query.
+    An order of the predicted tokens is which tokens attend to which, as in microsoft/MPNet's
+    `make_query_and_content_mask`. After a sequence's tokens comes a masked form of each predicted token, and after
+    these the same again, as the queries that predict the tokens. All attend to the tokens that are not predicted, and
+    to none of the queries. Besides:
 
-    Evaluation draws orders and masks with a fixed seed, as SampleTokens does.
+    - a predicted token attends to itself, to those before it in the order, and to the masked forms of those after it;
+    - a query attends to those before its token, and to the masked forms of its token and of those after it;
+    - a masked form, and a token that is not predicted, attends to all masked forms.
+
+    So each attends to as many positions as the sequence has tokens, and no query to its token. Evaluation draws orders
+    and masks with a fixed seed, as SampleTokens does.
 
     Args:
-        mask_id: the id of [MASK].
-        vocabulary_size: of which random tokens are drawn.
-        mask_token_rate, random_token_rate: the shares of predicted tokens whose masked form is [MASK], or a random
-            token; that of the others is the token itself.
-        seed: of the draws; None draws one.
+        mask_id (int): ID of [MASK].
+        vocabulary_size (int): number of tokens that random tokens are drawn from.
+        mask_token_rate (float, optional): share of predicted tokens whose masked form is [MASK]. Default: 0.8.
+        random_token_rate (float, optional): share whose masked form is a random token; the others keep theirs.
+            Default: 0.1.
+        seed (int, optional): random seed. Default: None, a random one.
 
-    Input:  token_ids (batch, length), none of which is masked; mask_positions (batch, predictions), of which 0 is
-            padding; padding_mask (batch, length); optionally sequence_ids (batch, length) of packed rows; all int32.
-    Output: dict of `token_ids`, and `places`, the places in the row, both int32 (batch, length + 2 * predictions), the
-            queries at the end; `query_places`, where these are, int32 (batch, predictions); and `attention_mask`, bool
-            (batch, 1, queries, keys) over all.
+    Input:  token_ids (batch, length), none of which is masked; mask_positions (batch, predictions), where 0 is padding;
+            padding_mask (batch, length); optionally sequence_ids (batch, length) of packed rows; all int32.
+    Output: dict of `token_ids`, and `places`, their positions in the sequence, both int32 (batch, length + 2 *
+            predictions), the queries at the end; `query_places`, the positions of the queries in these, int32 (batch,
+            predictions); and `attention_mask`, bool (batch, 1, queries, keys) over all.
     """
 
     def __init__(self, mask_id, vocabulary_size, mask_token_rate=0.8, random_token_rate=0.1, seed=None, **kwargs):

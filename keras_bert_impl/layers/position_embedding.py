@@ -8,14 +8,15 @@ from keras import ops
 class PositionEmbedding(keras.layers.Layer):
     """Learned embedding of absolute positions (Devlin et al. 2019, figure 2).
 
-    Position i receives row i of a trained table, whatever token stands there.
+    Position i receives row i of a trained table, whatever the token is.
 
     Args:
-        max_length: rows in the table, hence the longest row accepted. BERT: 512.
-        initializer: BERT uses a truncated normal of standard deviation 0.02.
+        max_length (int): number of rows in the table, hence the largest number of tokens. BERT: 512.
+        initializer (str or keras.initializers.Initializer, optional): initializer of the table; BERT's is a truncated
+            normal of standard deviation 0.02. Default: "glorot_uniform".
 
-    Input:  (batch, length, width), any float type; only its shape is read. Optionally `position_ids`
-            (batch, length), int, for packed rows.
+    Input:  (batch, length, width), any float type; only its shape is read. Optionally `position_ids` (batch, length),
+            int, for packed rows.
     Output: (length, width), to be added by broadcasting; (batch, length, width) with `position_ids`.
     Raises: ValueError if the length is known and exceeds max_length.
     """
@@ -56,9 +57,9 @@ class PositionEmbedding(keras.layers.Layer):
 
 
 def check_length(length, max_length):
-    """Raises ValueError if rows are known to be longer than a table of positions."""
+    """Raises ValueError if the length is known and exceeds max_length."""
     if length is not None and length > max_length:
         raise ValueError(
-            f"A sequence of {length} tokens exceeds the model's max_length {max_length}: truncate it, or build "
+            f"A sequence of {length} tokens is longer than the model's max_length {max_length}: truncate it, or build "
             "the model with a larger max_length."
         )

@@ -9,13 +9,14 @@ from keras_bert_impl.layers.dense import Dense
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class PredictionHead(ConfiguredLayer):
-    """Dense, activation and norm, of the width of its input.
+    """Dense layer, activation and norm between an encoder and a prediction, of the width of the input.
 
     Args:
-        activation: a name in `kernels.gelu.ACTIVATIONS` or of Keras, or a function.
-        layer_norm_epsilon: of the norm.
-        initializer: of the kernel.
-        use_bias: whether the kernel has a bias, and the norm a centre.
+        activation (str or callable, optional): a name in `kernels.gelu.ACTIVATIONS` or of Keras, or a function.
+            Default: "gelu".
+        layer_norm_epsilon (float, optional): epsilon of the norm. Default: 1e-12.
+        initializer (str or Initializer, optional): initializer of the kernel. Default: "glorot_uniform".
+        use_bias (bool, optional): whether the dense layer has a bias and the norm a centre. Default: True.
 
     Input:  (..., width).
     Output: the same shape.
@@ -39,8 +40,8 @@ class PredictionHead(ConfiguredLayer):
 
 
 def dense_and_norm(owner, inputs_shape, width, ending=""):
-    """A dense layer of `width` columns and a norm, both built, with activation, biases, initializer, epsilon and dtype
-    policy of the layer that owns them; `ending` is that of their names."""
+    """Builds a dense layer of `width` columns and a norm, with the activation, biases, initializer, epsilon and dtype
+    policy of their owner; their names end in `ending`."""
     policy = owner.dtype_policy
     transform = Dense(
         width,

@@ -1,4 +1,4 @@
-"""What the two streams of an XLNet see."""
+"""What the two streams of an XLNet attend to."""
 
 import keras
 from keras import ops
@@ -11,29 +11,33 @@ from keras_bert_impl.layers.sample_tokens import EVALUATION_SEED
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class QueryStream(ConfiguredLayer):
-    """Lays the queries that predict words behind the tokens of a row (Yang et al. 2019, sections 2.2 and 2.3), without
-    moving a token: an order is which tokens see which.
+    """Prepares XLNet's second stream, whose queries predict words (Yang et al. 2019, sections 2.2 and 2.3).
 
-    Tokens that are not predicted are seen by everything. Predicted ones have an order, and are seen by themselves and
-    by what is after them in the order; of the queries, each stands at the place of its token and sees those before it.
-    Nothing sees a query. Padding is seen by itself alone.
+    Queries come after a sequence's tokens, each with the position of its token. No token moves: an order of the
+    predicted tokens is which tokens attend to which.
 
-    Control tokens are seen by everything. In the original code (`_local_perm` of zihangdai/xlnet's data_utils.py) they
-    have places in the order, too: they see some of the predicted tokens, and are not seen by those without a place.
+    - All attend to the tokens that are not predicted, control tokens included, and to none of the queries.
+    - A predicted token attends to itself and to those before it in the order; a query only to those before its token;
+      other tokens attend to no predicted token.
+    - Only padding attends to padding, each to itself.
+
+    In the original code (`_local_perm` of zihangdai/xlnet's data_utils.py) control tokens also have a place in the
+    order: they attend to some of the predicted tokens, and those without a place do not attend to them.
 
     Evaluation draws orders with a fixed seed, as SampleTokens does.
 
     Args:
-        permuted: whether the order is a random one, drawn anew for each row; otherwise nothing sees any other token
-            that is predicted, as where words are masked.
-        seed: of the orders; None draws one.
+        permuted (bool, optional): whether the order is drawn anew for each sequence; otherwise nothing attends to any
+            other predicted token, as with masked words. Default: True.
+        seed (int, optional): random seed. Default: None, a random one.
 
-    Input:  mask_positions (batch, predictions), of which 0 is padding but in the first column, since an XLNet's row
-            begins with a word; padding_mask and segment_ids (batch, length); optionally sequence_ids (batch, length) of
-            packed rows; int32.
-    Output: dict of `places`, where each query stands, int32 (batch, predictions), -1 for padding; `query_places`, where
-            the queries are behind the tokens, int32 (batch, predictions); `attention_mask`, bool (batch, 1, length +
-            predictions, length), and `same_segment`, bool (batch, length + predictions, length), of queries and keys.
+    Input:  mask_positions (batch, predictions), where 0 is padding except in the first column, since an XLNet's
+            sequence begins with a word; padding_mask and segment_ids (batch, length); optionally sequence_ids (batch,
+            length) of packed rows; int32.
+    Output: dict of `places`, the position of each query's token, int32 (batch, predictions), -1 for padding;
+            `query_places`, the positions of the queries after the tokens, int32 (batch, predictions); `attention_mask`,
+            bool (batch, 1, length + predictions, length), and `same_segment`, bool (batch, length + predictions,
+            length), for queries and keys.
     """
 
     def __init__(self, permuted=True, seed=None, **kwargs):

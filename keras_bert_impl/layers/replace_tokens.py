@@ -6,9 +6,9 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class ReplaceTokens(keras.layers.Layer):
-    """Puts other tokens at the masked positions of rows (Clark et al. 2020, section 3.1: REPLACE).
+    """Replaces the tokens at the masked positions of sequences (Clark et al. 2020, section 3.1: REPLACE).
 
-    Positions that are 0 are padding: a row begins with [CLS], which is never masked.
+    Positions that are 0 are padding: a sequence begins with [CLS], which is never masked.
 
     Input:  token_ids (batch, length), int; mask_positions (batch, predictions), int; new_ids of the same shape.
     Output: (batch, length), int.

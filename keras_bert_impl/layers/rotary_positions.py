@@ -1,4 +1,4 @@
-"""Positions as angles by which queries and keys are turned."""
+"""Positions as angles by which queries and keys are rotated."""
 
 import keras
 import numpy as np
@@ -9,19 +9,20 @@ from keras_bert_impl.layers.configured_layer import ConfiguredLayer
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class RotaryPositions(ConfiguredLayer):
-    """Cosine and sine of the angles of each place (Su et al. 2021, "RoFormer", section 3.2.2).
+    """Computes rotary positions: cosine and sine of each position's angles (Su et al. 2021, "RoFormer", section 3.2.2).
 
-    Angle i of place p is p * theta ** (-2i / head_width). Turned by them, the product of a query and a key depends on
-    their distance alone.
+    Angle i of position p is p * theta ** (-2i / head_width). A query and a key rotated by them have a product that
+    depends on their distance alone.
 
     Args:
-        head_width: columns of a head, an even number.
-        theta: the base, 10,000 in the paper; larger ones turn more slowly, for longer rows.
-        factor: what places are divided by (Chen et al. 2023, "Extending context window of large language models via
-            positional interpolation"); with a `trained_length` the other form below.
-        trained_length: rows that are longer get a larger base, theta * (factor * length / trained_length - factor +
-            1) ** (head_width / (head_width - 2)), the "dynamic NTK" of transformers; a token's angles then depend on
-            the length of its row, padding included. None for no such form.
+        head_width (int): width of a head, an even number.
+        theta (float, optional): base of the angles; larger ones rotate more slowly, for longer sequences.
+            Default: 10,000, as in the paper.
+        factor (float, optional): divides positions (Chen et al. 2023, "Extending context window of large language
+            models via positional interpolation"), or with a `trained_length` changes the base as below. Default: 1.0.
+        trained_length (int, optional): longer sequences have a larger base, theta * (factor * length / trained_length -
+            factor + 1) ** (head_width / (head_width - 2)), the "dynamic NTK" of transformers; a token's angles then
+            depend on the length, padding included. Default: None, always the same base.
 
     Input:  token_ids (batch, length), of which only the length is read; position_ids (batch, length), int, or None for
             0, 1, 2, ...

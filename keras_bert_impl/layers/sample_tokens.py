@@ -12,13 +12,13 @@ EVALUATION_SEED = 0
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class SampleTokens(ConfiguredLayer):
-    """Draws a token for each prediction from softmax(logits), without a gradient (Clark et al. 2020, section 3.1).
+    """Samples a token for each prediction from softmax(logits), without a gradient (Clark et al. 2020, section 3.1).
 
     Training draws from a generator whose state is saved with the weights. Evaluation draws with a fixed seed, so that
-    the figures of rounds can be compared and do not change what training draws.
+    results can be compared and do not change what training draws.
 
     Args:
-        seed: of the generator; None draws one.
+        seed (int, optional): random seed. Default: None, a random one.
 
     Input:  logits (batch, predictions, vocabulary).
     Output: (batch, predictions), int32.

@@ -8,15 +8,16 @@ from keras_bert_impl.kernels.gather import exact_product
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class SegmentEmbedding(keras.layers.Layer):
-    """Learned embedding of the segment a token belongs to (Devlin et al. 2019, figure 2).
+    """Learned embedding of the segment that a token belongs to (Devlin et al. 2019, figure 2).
+
+    Segments beyond the table get its last row, since backends differ in what they would do: with one segment, the
+    tokens of both texts of a pair receive the only row.
 
     Args:
-        width: columns of the table.
-        num_segments: rows of the table. BERT: 2.
-        initializer: BERT uses a truncated normal of standard deviation 0.02.
-
-    A segment that the table does not have is the last one that it has, as the backends differ in what they do with it:
-    in a checkpoint with one segment, pairs have segments 0 and 1, too, and every token receives the only row.
+        width (int): width of the vectors.
+        num_segments (int, optional): number of segments. Default: 2, as in BERT.
+        initializer (str or keras.initializers.Initializer, optional): initializer of the table; BERT's is a truncated
+            normal of standard deviation 0.02. Default: "glorot_uniform".
 
     Input:  segment_ids, (batch, length), int, at least 0.
     Output: (batch, length, width).

@@ -15,28 +15,31 @@ class MultiHeadSelfAttention(ConfiguredLayer):
     """Scaled dot-product self-attention in several heads (Vaswani et al. 2017, section 3.2).
 
     Query, key and value come from one matrix product. `kernels.attention` computes the rest in the way that suits
-    backend and device; where probabilities are kept in memory, they are float32.
+    backend and device; probabilities that are kept in memory are float32.
 
     Args:
-        num_heads: the number of heads, which must divide the width of the input.
-        dropout_rate: dropout on the attention probabilities. BERT: 0.1.
-        initializer: of the two kernels.
-        seed: of the dropout.
-        use_bias: whether the kernels have a bias.
-        output_initializer: of the last kernel; None means `initializer`.
-        num_key_value_heads: heads of keys and values, each of which serves as many heads of queries (Ainslie et al.
-            2023, "GQA"); they divide `num_heads`. None means `num_heads`.
+        num_heads (int): number of heads, a divisor of the input's width.
+        dropout_rate (float, optional): dropout of the attention probabilities. BERT: 0.1. Default: 0.0.
+        initializer (str or Initializer, optional): initializer of the two kernels. Default: "glorot_uniform".
+        seed (int, optional): random seed of the dropout. Default: None, a random one.
+        use_bias (bool, optional): whether the kernels have a bias. Default: True.
+        output_initializer (str or Initializer, optional): initializer of the last kernel. Default: None, `initializer`.
+        num_key_value_heads (int, optional): number of heads of keys and values, each for as many heads of queries
+            (Ainslie et al. 2023, "GQA"), a divisor of num_heads. Default: None, num_heads.
 
-    Input:  (batch, length, width); `attention_mask`, bool, broadcastable to (batch, heads, length, length),
-            True where a query (third axis) may attend to a key (fourth axis); for packed rows also `sequence_ids`,
-            (batch, length), int, of which `AttentionMask` made the mask: some kernels read it instead;
+    Input:  (batch, length, width), and optionally by name:
+            `attention_mask`, bool, broadcastable to (batch, heads, length, length), True where a query (third axis) may
+                attend to a key (fourth axis); without it, tokens do not attend to those that Keras masks, as by an
+                `Embedding(mask_zero=True)`;
+            `sequence_ids` (batch, length), int, for packed rows: those that `AttentionMask` made the mask from, since
+                some kernels read them instead;
             `attention_bias`, float, broadcastable to (batch, heads, length, length), which is added to the scaled
-            products, as for relative positions; `window`, the largest distance between a query and a key that it sees;
-            `positions`, by whose angles queries and keys are turned, as RotaryPositions gives them; `query_states`
-            (batch, length, width), from which the queries are computed instead of from the input. Without an
-            `attention_mask`, tokens do not attend to those that Keras masks, as by an `Embedding(mask_zero=True)`.
-    Output: (batch, length, width); with `return_probabilities=True` a pair with the probabilities
-            (batch, heads, length, length), before dropout.
+                products, as for relative positions;
+            `window`, the largest distance between a query and a key that it attends to;
+            `positions`, the angles of RotaryPositions, by which queries and keys are rotated;
+            `query_states` (batch, length, width), from which the queries are computed instead of from the input.
+    Output: (batch, length, width); with `return_probabilities=True` a pair with the probabilities (batch, heads,
+            length, length), before dropout.
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class MultiHeadSelfAttention(ConfiguredLayer):
 
     @property
     def dropouts(self):
-        """The layers that drop units."""
+        """The dropout layers."""
         return [self.dropout]
 
     @property
@@ -112,7 +115,7 @@ class MultiHeadSelfAttention(ConfiguredLayer):
         return self.output_projection(mixed), probabilities
 
     def contents(self, inputs, query_states=None):
-        """Queries, keys and values side by side: (batch, length, 3 * width), less with grouped heads."""
+        """Returns queries, keys and values side by side: (batch, length, 3 * width), less with grouped heads."""
         fused = self.query_key_value(inputs)
         if query_states is None:
             return fused
@@ -121,7 +124,7 @@ class MultiHeadSelfAttention(ConfiguredLayer):
         return ops.concatenate([self.query_key_value(query_states)[..., :width], fused[..., width:]], axis=-1)
 
     def attention_inputs(self, contents, positions, training, **fields):
-        """The `kernels.attention.AttentionInputs` of what `contents` gives, with these further fields."""
+        """Returns the `kernels.attention.AttentionInputs` of the output of `contents`, with these further fields."""
         fields["num_key_value_heads"] = self.num_key_value_heads
         attended = attention.of_fused(contents, self.num_heads, **fields)
         return attended if positions is None else attention.turned(attended, positions)
@@ -140,15 +143,16 @@ def seen_by_all(mask):
 
 
 def split_dense(owner, inputs_shape, units, name, axes, initializer, use_bias=None):
-    """A dense layer, built, with the bias and the dtype policy of the layer that owns it, whose weights are split.
+    """Builds a dense layer with the bias and the dtype policy of its owner, whose weights are split over devices.
 
     Args:
         owner: has `use_bias` and `dtype_policy`.
-        inputs_shape: of the dense layer.
+        inputs_shape: shape of the dense layer's input.
         units: columns of the kernel.
-        name: of the layer.
-        axes: as of `distribution.split`.
-        initializer: of the kernel. It is cloned: one seeded instance would give two kernels the same numbers.
+        name: name of the layer.
+        axes: as for `distribution.split`.
+        initializer: initializer of the kernel. It is cloned: one seeded instance would give two kernels the same
+            numbers.
         use_bias: whether it has a bias; None means as the owner.
     """
     layer = Dense(

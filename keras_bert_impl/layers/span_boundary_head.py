@@ -1,4 +1,4 @@
-"""SpanBERT's second objective: the words of a masked span from what stands beside it."""
+"""SpanBERT's second objective: the words of a masked span from the tokens next to it."""
 
 import keras
 from keras import ops
@@ -10,24 +10,24 @@ from keras_bert_impl.layers.prediction_head import dense_and_norm
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class SpanBoundaryHead(MaskedLMHead):
-    """Scores every word of the vocabulary at the masked positions, from the vectors of the two tokens beside the masked
-    span and the position within it (Joshi et al. 2020, "SpanBERT", section 3.2).
+    """Predicts masked spans from the tokens next to them, for SpanBERT (Joshi et al. 2020, "SpanBERT", section 3.2).
 
-    A span is a run of neighbouring masked positions: spans without a token between them are one, as in the published
-    code. Two dense layers with GELU and norm turn the two vectors and that of the position into one, whose product with
-    the token embedding's own table, and a bias, are the scores.
+    It scores every word of the vocabulary at a masked position from the vectors of the two tokens next to the span and
+    from the position within it: two dense layers with GELU and norm make one vector of the three, whose product with
+    the token embedding's table, and a bias, are the scores. A span is a run of neighbouring masked positions: spans
+    without a token between them are one, as in the published code.
 
     Args:
-        token_embedding: the encoder's `TokenEmbedding`; its table is shared, not copied.
-        position_size: width of the position vectors; 200 in the published code.
-        longest_span: rows of the position table. The head scores nothing for the tokens of a span behind these: see
-            `is_within`. 20 in the published code; single spans have at most 10 words.
-        options: activation, layer_norm_epsilon and initializer, as of `MaskedLMHead`.
+        token_embedding (TokenEmbedding): the encoder's token embedding, whose table is shared, not copied.
+        position_size (int, optional): width of the position vectors. Default: 200, as in the published code.
+        longest_span (int, optional): number of positions within a span; later tokens of a span are not scored, see
+            `is_within`. Default: 20, as in the published code; single spans have at most 10 words.
+        options: activation, layer_norm_epsilon and initializer, as for `MaskedLMHead`.
 
-    Input:  sequence_output (batch, length, width); mask_positions (batch, predictions), int, ascending, filled up
-            with 0, which is [CLS] and never masked.
+    Input:  sequence_output (batch, length, width); mask_positions (batch, predictions), int, ascending, padded with 0,
+            which is [CLS] and never masked.
     Output: dict of `logits` (batch, predictions, vocabulary), float32, and `is_within` (batch, predictions), float32, 1
-            for a position that is scored, 0 for padding and behind the longest span.
+            for a position that is scored, 0 for padding and for positions after the longest span.
     """
 
     def __init__(self, token_embedding, position_size=200, longest_span=20, **options):
@@ -66,10 +66,10 @@ class SpanBoundaryHead(MaskedLMHead):
 
 
 def span_boundaries(mask_positions):
-    """The positions beside the span of each masked position, and its number within the span, counted from 0.
+    """Returns the positions next to the span of each masked position, and its number within the span, counted from 0.
 
     Args:
-        mask_positions: (batch, predictions), int, ascending, filled up with 0.
+        mask_positions: (batch, predictions), int, ascending, padded with 0.
 
     Returns: left, right and offset, each (batch, predictions), int; 0 where mask_positions is 0.
     """

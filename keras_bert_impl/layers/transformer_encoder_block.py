@@ -14,41 +14,45 @@ from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention, seen_b
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TransformerEncoderBlock(ConfiguredLayer):
-    """Self-attention and feed-forward, each with dropout, residual sum and normalization.
+    """A transformer block: self-attention and feed-forward, each with dropout, residual sum and normalization.
 
     By default the norm follows the sum (post-norm), as in Vaswani et al. 2017, figure 1, and in BERT.
 
     Args:
-        num_heads: the number of attention heads, which must divide the width of the input.
-        intermediate_size: inner width of the feed-forward layer. BERT: 4 * width.
-        activation: a name in `kernels.gelu.ACTIVATIONS` or of Keras, or a function.
-        dropout_rate: dropout after attention and after feed-forward. BERT: 0.1.
-        attention_dropout_rate: dropout on the attention probabilities. BERT: 0.1.
-        layer_norm_epsilon: 1e-12 in Google's code.
-        initializer: of all kernels. BERT: truncated normal of standard deviation 0.02.
-        rematerialize: whether training computes the block a second time for its gradients, instead of keeping its
-            activations (Chen et al. 2016, "Training deep nets with sublinear memory cost"): a third more work, and a
-            fraction of the memory. Attention probabilities are then not available.
-        norm_first: whether attention and feed-forward each begin with their norm, and the sum is not normalized
-            (pre-norm, Xiong et al. 2020, "On layer normalization in the transformer architecture").
-        normalizes_attention: whether attention has a norm; without one, hidden states that are normalized already are
-            not normalized again.
-        use_bias: whether kernels have a bias, and norms a centre.
-        without_bias: kernels that have none all the same: "attention", which are its two, "intermediate", "output".
-        rms_norm: whether norms divide by the root of the mean square alone (Zhang and Sennrich 2019).
-        gated: whether the activation of one half of the inner values is multiplied by the other half, as in GeGLU
-            (Shazeer 2020, "GLU variants improve transformer"); the first kernel then has twice as many columns.
-        output_initializer: of the last kernels of attention and feed-forward; None means `initializer`.
-        num_key_value_heads: as of MultiHeadSelfAttention.
-        attention: the layer of the attention, called as MultiHeadSelfAttention is, with a `dropout` of its own; None
-            means a MultiHeadSelfAttention of these arguments.
+        num_heads (int): number of attention heads, a divisor of the input's width.
+        intermediate_size (int): width of the feed-forward layer. BERT: 4 * width.
+        activation (str or callable, optional): a name in `kernels.gelu.ACTIVATIONS` or of Keras, or a function.
+            Default: "gelu".
+        dropout_rate (float, optional): dropout after attention and after feed-forward. BERT: 0.1. Default: 0.0.
+        attention_dropout_rate (float, optional): dropout of the attention probabilities. BERT: 0.1. Default: 0.0.
+        layer_norm_epsilon (float, optional): epsilon of the norms. Default: 1e-12, as in Google's code.
+        initializer (str or Initializer, optional): initializer of all kernels; BERT's is a truncated normal of standard
+            deviation 0.02. Default: "glorot_uniform".
+        rematerialize (bool, optional): whether training computes the block a second time for its gradients, instead of
+            keeping its activations (Chen et al. 2016, "Training deep nets with sublinear memory cost"): a third more
+            work, and a fraction of the memory. Attention probabilities are then not available. Default: False.
+        norm_first (bool, optional): whether attention and feed-forward each begin with their norm, and the sum is not
+            normalized (pre-norm, Xiong et al. 2020, "On layer normalization in the transformer architecture").
+            Default: False.
+        normalizes_attention (bool, optional): whether attention has a norm; False if hidden states are already
+            normalized. Default: True.
+        use_bias (bool, optional): whether kernels have a bias, and norms a centre. Default: True.
+        gated (bool, optional): whether one half of the feed-forward layer's inner values, activated, is multiplied by
+            the other half, as in GeGLU (Shazeer 2020, "GLU variants improve transformer"); the first kernel then has
+            twice as many columns. Default: False.
+        output_initializer (str or Initializer, optional): initializer of the last kernels of attention and
+            feed-forward. Default: None, `initializer`.
+        attention (keras.layers.Layer, optional): attention layer, called like MultiHeadSelfAttention, with a `dropout`
+            of its own. Default: None, a MultiHeadSelfAttention of these arguments.
+        without_bias (tuple of str, optional): kernels without bias even so: "attention" for its two, "intermediate",
+            "output". Default: ().
+        rms_norm (bool, optional): whether norms are RMS norms (Zhang and Sennrich 2019). Default: False.
+        num_key_value_heads (int, optional): as for MultiHeadSelfAttention. Default: None.
 
-    Input:  (batch, length, width); by name the other inputs of the attention: `attention_mask`, `attention_bias` and
-            more, as MultiHeadSelfAttention takes them, and `same_segment`, `places` and `memory` for an attention that
-            reads them. Without an `attention_mask`, tokens do not attend to those that Keras masks, as by an
-            `Embedding(mask_zero=True)`.
-    Output: (batch, length, width); with `return_probabilities=True` a pair with the attention probabilities
-            (batch, heads, length, length).
+    Input:  (batch, length, width); by name the other inputs of the attention, see MultiHeadSelfAttention, and
+            `global_places`, `same_segment` and `places` for an attention that reads them.
+    Output: (batch, length, width); with `return_probabilities=True` a pair with the attention probabilities (batch,
+            heads, length, length).
     """
 
     def __init__(

@@ -48,20 +48,14 @@ class NextSentencePredictor(TaskModel):
         return {"loss": keras.losses.SparseCategoricalCrossentropy(from_logits=True), "metrics": ["accuracy"]}
 
     @classmethod
-    def from_pretrained(cls, path, report=False, **arguments):
+    def from_pretrained(cls, path, report=False, **arguments):  # noqa: D417, `with_entries` adds the others
         """Opens a checkpoint as a next-sentence predictor.
 
         A head that the checkpoint does not have starts from random weights, and a warning says so. An argument of the
         constructor that is left out has the checkpoint's value, if there is one.
 
         Args:
-            path (str or pathlib.Path): a checkpoint directory, "hf://owner/name", or a name that `list_pretrained`
-                prints.
-            report (bool, optional): whether to print the tensors used, left over and newly initialised. Default: False.
-            arguments: arguments of the constructor.
-            dtype (str, optional): dtype policy of the encoder, such as "mixed_bfloat16" to train faster, or "bfloat16"
-                to predict. Default: Keras' global policy.
-            rematerialize (bool, optional): whether training computes blocks twice to save memory. Default: False.
+            arguments: those of every model's `from_pretrained`.
 
         Returns: the model, compiled for its usual loss.
         Raises: ValueError if the checkpoint is damaged or cannot be reached, or if its head was trained on another

@@ -35,19 +35,22 @@ def shows_arguments_of_constructor(cls):
     from_pretrained.__signature__ = inspect.Signature(
         [*shown.values(), *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in others)]
     )
-    names = [one.name for one in others]
-    docstring = with_entries(inherited.__doc__ or "", cls.__doc__ or "", names)
+    parents = [kind.from_pretrained.__doc__ or "" for kind in cls.__mro__ if "from_pretrained" in vars(kind)]
+    docstring = with_entries(
+        inherited.__doc__ or "", [cls.__doc__ or "", *parents], from_pretrained.__signature__.parameters
+    )
     from_pretrained.__doc__ = re.sub(r"kbi\.\w+(?=\.from_pretrained)", f"kbi.{cls.__name__}", docstring)
     cls.from_pretrained = classmethod(from_pretrained)
 
 
-def with_entries(docstring, other, names):
-    """A docstring with the entries of these names from the `Args` of another one, in place of its `arguments`."""
-    section = inspect.cleandoc(other).partition("Args:\n")[2].partition("\n\n")[0]
-    entries = {re.match(r" *\w*", entry)[0].strip(): entry for entry in re.split(r"\n(?= {4}\S)", section)}
-    found = "\n".join(entries[name] for name in names if name in entries)
-    placeholder = re.search(r"^ {4}arguments: .*(\n {8}.*)*", docstring := inspect.cleandoc(docstring), re.M)
-    return docstring.replace(placeholder[0], found) if placeholder and found else docstring
+def with_entries(docstring, others, names):
+    """A docstring whose `Args` are the entries of these names: its own, or that of the first of the others with one."""
+    entries, pattern = {}, re.compile(r"(?<=Args:\n).*?(?=\n\n|\Z)", re.S)
+    for text in (*reversed(others), docstring):
+        found = pattern.search(inspect.cleandoc(text))
+        entries |= {re.match(r" *(\w*)", one)[1]: one for one in re.split(r"\n(?= {4}\S)", found[0] if found else "")}
+    section = "\n".join(entries[name] for name in names if name in entries)
+    return pattern.sub(lambda _: section, inspect.cleandoc(docstring), count=1)
 
 
 def order_of_classes(checkpoint, given):

@@ -381,7 +381,7 @@ class ClassesModel(TaskModel):
     """TaskModel with `num_classes` and `class_names`: a checkpoint's classes are kept or replaced."""
 
     @classmethod
-    def from_pretrained(cls, path, num_classes=None, report=False, **arguments):
+    def from_pretrained(cls, path, num_classes=None, report=False, **arguments):  # noqa: D417, `with_entries` adds them
         """Opens a checkpoint as a classifier: with the checkpoint's own head, or with a new one.
 
         The names decide which classes a trained head has. In another order, `class_names` reorders its outputs. The
@@ -390,15 +390,9 @@ class ClassesModel(TaskModel):
         has the checkpoint's value, if there is one.
 
         Args:
-            path (str or pathlib.Path): a checkpoint directory, "hf://owner/name", or a name that `list_pretrained`
-                prints.
             num_classes (int, optional): number of classes. Default: the number of class_names, or the checkpoint's
                 classes.
-            report (bool, optional): whether to print the tensors used, left over and newly initialised. Default: False.
-            arguments: arguments of the constructor.
-            dtype (str, optional): dtype policy of the encoder, such as "mixed_bfloat16" to train faster, or "bfloat16"
-                to predict. Default: Keras' global policy.
-            rematerialize (bool, optional): whether training computes blocks twice to save memory. Default: False.
+            arguments: those of every model's `from_pretrained`.
 
         Returns: the model, compiled for its usual loss.
         Raises: ValueError if the checkpoint is damaged or cannot be reached, if it has no classifier and neither

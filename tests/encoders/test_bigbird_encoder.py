@@ -178,7 +178,7 @@ def test_gradients_are_finite_in_rows_that_are_padding_alone():
 
 
 def test_packed_rows_of_blocks_are_refused_and_short_ones_are_not():
-    with pytest.raises(ValueError, match="Packed rows of up to max_length 64 "):
+    with pytest.raises(ValueError, match="packed rows of up to max_length 64 "):
         kbi.BigBirdEncoder(CONFIG, packed=True)
     for options in ({"max_length": 28}, {"attention_type": "original_full"}):
         kbi.BigBirdEncoder(dataclasses.replace(CONFIG, **options), packed=True)

@@ -41,7 +41,7 @@ def test_shared_embeddings_are_one_weight(config):
 
 def test_embeddings_of_other_sizes_cannot_be_shared(config):
     other = kbi.ElectraConfig(**{**config.to_dict(), "embedding_size": 7})
-    with pytest.raises(ValueError, match="embedding_size is 9 and 7"):
+    with pytest.raises(ValueError, match="need the same embedding_size, not 9 and 7"):
         kbi.ElectraEncoder(other, embeddings_of=kbi.ElectraEncoder(config))
 
 

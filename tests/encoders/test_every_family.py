@@ -287,7 +287,7 @@ def test_what_a_config_leaves_out_has_the_value_of_transformers(config, tmp_path
     for key in whole.keys() - {"model_type", *needed}:
         (tmp_path / "config.json").write_text(json.dumps({name: whole[name] for name in whole if name != key}))
         if key in NEEDED_KEYS.get(config.model_type, ()):
-            with pytest.raises(ValueError, match=f"lacks {key}, without which transformers computes another"):
+            with pytest.raises(ValueError, match=f"lacks {key}, without which transformers builds another"):
                 type(config).from_huggingface(tmp_path / "config.json")
             continue
         found = type(config).from_huggingface(tmp_path / "config.json").to_huggingface()

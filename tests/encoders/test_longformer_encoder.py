@@ -221,11 +221,11 @@ def test_texts_with_more_global_tokens_than_there_is_room_for_are_refused_with_a
         lambda: answerer.fit(rows, [("dog", 4), ("dog", 4)], verbose=0),
         lambda: answerer.answer(*rows),
     ):
-        with pytest.raises(ValueError, match=f"first text of row 1 has {count} tokens"):
+        with pytest.raises(ValueError, match=f"first text of example 1 has {count} tokens"):
             use()
     chooser = model_of(kbi.MultipleChoice, tokenizer, count)
     chooser.choose(long, [short, short])
-    with pytest.raises(ValueError, match="second text of row 1"):
+    with pytest.raises(ValueError, match="second text of example 1"):
         chooser.choose(short, [short, long])
     fits = model_of(kbi.QuestionAnswerer, tokenizer, count + 1)
     assert np.isfinite(fits.predict(rows, verbose=0)).all()

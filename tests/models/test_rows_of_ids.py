@@ -51,7 +51,7 @@ def test_an_array_too_many_does_not_change_predictions_figures_and_training(smal
         ("input_ids", "input_ids is token_ids"),
         ("attention_mask", "attention_mask is padding_mask"),
         ("token_type_ids", "token_type_ids is segment_ids"),
-        ("labels", "labels is y"),
+        ("labels", "labels is the separate argument y"),
         ("position_ids", "position_ids is an input of an encoder with packed=True"),
     ],
 )

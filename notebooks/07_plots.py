@@ -1,11 +1,9 @@
 # %% [markdown]
 # # Plots: training, results, attention
 #
-# `kbi.plots` shows what a model learned, where it errs and what its attention looks at. Each function draws one figure;
-# this notebook calls all of them.
+# `kbi.plots` shows what a model learned, where it errs and what its attention looks at. Each function draws one figure.
 
 # %%
-import itertools
 import random
 
 import keras_bert_impl as kbi  # before keras
@@ -34,7 +32,7 @@ cut = len(texts) * 4 // 5
 
 def classifier_at(learning_rate):
     keras.utils.set_random_seed(0)
-    classifier = kbi.TextClassifier.from_pretrained("small_english", class_names=classes, sequence_length=64)
+    classifier = kbi.TextClassifier.from_pretrained("small_english", class_names=classes, sequence_length=80)
     classifier.optimizer.learning_rate = learning_rate
     return classifier
 
@@ -44,7 +42,7 @@ def classifier_at(learning_rate):
 #
 # The line shows how long a model's sequences have to be.
 
-# %% alt="Histogram of text lengths in tokens, with a line at the sequence length of 64."
+# %% alt="Histogram of text lengths in tokens, with a line at the sequence length of 80."
 classifier = classifier_at(3e-4)
 kbi.plots.lengths(classifier, texts)
 
@@ -80,12 +78,6 @@ probabilities = [[dict(answer)[name] for name in classes] for answer in answers]
 kbi.plots.reliability([classes.index(label) for label in labels[cut:]], probabilities, bins=5)
 
 # %% [markdown]
-# ## Which tokens support a class
-
-# %% alt="Bar chart: how much each token of a sentence supports the class matplotlib."
-kbi.plots.contributions(classifier, "Sets the color of the line and the width of the legend.", target="matplotlib")
-
-# %% [markdown]
 # ## A map of vectors
 #
 # The texts of the test, by the two directions in which their vectors differ most.
@@ -101,7 +93,7 @@ kbi.plots.vectors(trained.embed(texts[cut:]), labels[cut:])
 # for neighbours. A dark column is a head that looks at one token, often `[CLS]` at the left or `[SEP]` at the right.
 
 # %% alt="Sixteen squares, one for each head of four layers, with the attention between the tokens of a sentence."
-bert = kbi.MaskedLM.from_pretrained("small_english")
+bert = kbi.TextEmbedder.from_pretrained("small_english")
 TEXT = "Nobody told the new driver that the last train had left."
 kbi.plots.attention(bert, TEXT)
 
@@ -118,7 +110,8 @@ layer, head = np.unravel_index(before.argmax(), before.shape)
 kbi.plots.attention(bert, TEXT, layer=int(layer), head=int(head))
 
 # %% [markdown]
-# Where a head looks is not why a model answers as it does. For that, use `contributions` above.
+# Where a head looks is not why a model answers as it does. For that, use
+# [`contributions`](../docs/plots.md).
 #
 # ## A quantity by length
 #
@@ -130,47 +123,3 @@ kbi.plots.by_length({
     "Longformer": {2048: 213, 4096: 419, 8192: 831},
     "BigBird": {2048: 293, 4096: 588, 8192: 1179},
 })  # fmt: skip
-
-# %% [markdown]
-# ## A plot of your own
-#
-# `panels` makes empty panels in the same style. Here, the meaning of "bank": vectors of the word in eight sentences are
-# compared after each layer.
-
-# %% alt="Line plot over layers: the mean cosine of the vectors of bank, for the same meaning and for the other meaning."
-RIVERS = [
-    "we sat on the bank of the river and fished",
-    "the river had washed its bank away",
-    "a heron stood on the muddy bank of the stream",
-    "trees grew along the bank of the canal",
-]
-MONEY = [
-    "the bank lent them the money for a house",
-    "she opened an account at the bank",
-    "the bank raised its interest rates",
-    "he paid the cheque in at the bank",
-]
-states = kbi.encoder_from_pretrained("small_english", return_hidden_states=True)
-
-
-def vectors_of_bank(text):
-    """The unit vector of the word after each layer: (layers + 1, width)."""
-    place = bert.tokenizer.encode(text).tokens.index("bank")
-    found = keras.ops.convert_to_numpy(states(bert.tokenizer(text))["hidden_states"])[0][:, place]
-    return found / np.linalg.norm(found, axis=-1, keepdims=True)
-
-
-def mean_cosine(pairs):
-    return np.mean([(one * other).sum(axis=-1) for one, other in pairs], axis=0)
-
-
-rivers, money = ([vectors_of_bank(text) for text in group] for group in (RIVERS, MONEY))
-same = mean_cosine([*itertools.combinations(rivers, 2), *itertools.combinations(money, 2)])
-other = mean_cosine(list(itertools.product(rivers, money)))
-figure, ((axis,),) = kbi.plots.panels(width=5)
-axis.plot(same, marker="o", label="the same meaning")
-axis.plot(other, marker="s", label="the other meaning")
-axis.set(xlabel="layer", ylabel="mean cosine", xticks=range(len(same)))
-axis.set_title(f"The meanings are {same[-1] - other[-1]:.2f} apart after the last layer")
-axis.legend()
-figure

@@ -8,6 +8,25 @@ ROOT = pathlib.Path(__file__).parents[1]
 PLACES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tpu/README.md", "serving/deploy/README.md")
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / place for place in PLACES),
                 *(ROOT / "benchmarks" / "results").glob("*.md")])  # fmt: skip
+NOTEBOOKS = sorted(path for path in (ROOT / "notebooks").glob("*.py") if path.name != "run.py")
+
+
+def cells_of(notebook):
+    """(kind, source) of each cell of a percent file."""
+    parts = re.split(r"^# %%(.*)\n", notebook.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [
+        ("markdown", re.sub(r"^# ?", "", text, flags=re.MULTILINE).strip())
+        if "[markdown]" in head
+        else ("code", text.strip())
+        for head, text in zip(parts[1::2], parts[2::2], strict=True)
+    ]
+
+
+def text_of(page):
+    """What a page says, or the text cells of a notebook."""
+    if page.suffix == ".py":
+        return "\n\n".join(source for kind, source in cells_of(page) if kind == "markdown")
+    return page.read_text(encoding="utf-8")
 
 
 def without_code(text):

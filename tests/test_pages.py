@@ -6,12 +6,12 @@ import functools
 import re
 
 import pytest
-from documentation import PAGES, PLACES, ROOT, python_blocks, without_code
+from documentation import NOTEBOOKS, PAGES, PLACES, ROOT, python_blocks, text_of, without_code
 from tiers import once
 
 pytestmark = once
 READ = [page for page in PAGES if page.parent.name != "results"]  # the records are for those who measure
-of_pages = pytest.mark.parametrize("page", READ, ids=lambda page: str(page.relative_to(ROOT)))
+of_pages = pytest.mark.parametrize("page", [*READ, *NOTEBOOKS], ids=lambda page: str(page.relative_to(ROOT)))
 
 # Words of authors, and what to write instead.
 UNUSUAL = {
@@ -92,7 +92,7 @@ def sentences(text):
 
 @of_pages
 def test_no_sentence_is_longer_than_can_be_read_once(page):
-    long = [one for one in sentences(page.read_text(encoding="utf-8")) if len(one.split()) > LONGEST]
+    long = [one for one in sentences(text_of(page)) if len(one.split()) > LONGEST]
     assert long == []
 
 
@@ -103,7 +103,7 @@ def test_a_long_sentence_is_found():
 
 @of_pages
 def test_the_pages_have_the_words_of_readers(page):
-    text = without_code(page.read_text(encoding="utf-8"))
+    text = without_code(text_of(page))
     found = {pattern: re.findall(f".*{pattern}.*", text) for pattern in UNUSUAL}
     assert {one: f"{lines[0].strip()}: {UNUSUAL[one]}" for one, lines in found.items() if lines} == {}
 

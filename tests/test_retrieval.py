@@ -80,7 +80,7 @@ class FixedVectors:
 def test_negatives_are_farther_than_a_positive_whose_similarity_is_negative_and_are_numbers():
     fixed = FixedVectors({"q": [1, 0], "right": [-0.2, 0], "near": [-0.195, 0], "far": [-0.9, 0], "bad": [np.nan, 0]})
     assert mine_hard_negatives(fixed, ["q"], ["right"], ["near", "right", "far", "bad"]) == (["q"], ["right"], ["far"])
-    with pytest.warns(UserWarning, match="1 of 1 rows have fewer than 3 negatives"):
+    with pytest.warns(UserWarning, match="1 of 1 pairs have fewer than 3 negatives"):
         mine_hard_negatives(fixed, ["q"], ["right"], ["near", "right", "far", "bad"], 3, relative_margin=None)
 
 

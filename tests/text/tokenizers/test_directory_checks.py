@@ -162,7 +162,9 @@ def test_words_of_mecab_are_refused(name, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     change_json(tmp_path / "tokenizer_config.json", tokenizer_class=None)
     change_json(tmp_path / name, tokenizer_class="BertJapaneseTokenizer")
-    with pytest.raises(ValueError, match=rf"/{name}: tokenizer_class is BertJapaneseTokenizer, which may give other ids"):
+    with pytest.raises(
+        ValueError, match=rf"/{name}: tokenizer_class is BertJapaneseTokenizer, which may give other ids"
+    ):
         open_tokenizer(tmp_path)
     change_json(tmp_path / name, tokenizer_class="BertTokenizerFast")
     assert open_tokenizer(tmp_path) == tokenizer

@@ -280,5 +280,5 @@ def test_processes_are_numbered_as_tensorflow_numbers_them(cluster, places, monk
 @on("tensorflow")  # TF_CONFIG is TensorFlow's
 def test_a_process_that_does_not_train_is_refused(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", tf_config("evaluator", chief=1, worker=1, evaluator=1))
-    with pytest.raises(ValueError, match="calls this process 'evaluator'"):
+    with pytest.raises(ValueError, match="names this process 'evaluator'"):
         enter("multi_worker")

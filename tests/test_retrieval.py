@@ -80,7 +80,7 @@ class FixedVectors:
 def test_negatives_are_farther_than_a_positive_whose_similarity_is_negative_and_are_numbers():
     fixed = FixedVectors({"q": [1, 0], "right": [-0.2, 0], "near": [-0.195, 0], "far": [-0.9, 0], "bad": [np.nan, 0]})
     assert mine_hard_negatives(fixed, ["q"], ["right"], ["near", "right", "far", "bad"]) == (["q"], ["right"], ["far"])
-    with pytest.warns(UserWarning, match="1 of 1 rows have fewer than 3 negatives"):
+    with pytest.warns(UserWarning, match="1 of 1 pairs have fewer than 3 negatives"):
         mine_hard_negatives(fixed, ["q"], ["right"], ["near", "right", "far", "bad"], 3, relative_margin=None)
 
 
@@ -103,7 +103,7 @@ def test_negatives_keep_their_distance_and_what_is_left_out_is_counted(embedder)
     limits = 0.95 * np.diag(similar)
     has_negative = [any(similar[row, others] <= limits[row]) for row, others in enumerate(~np.eye(4, dtype=bool))]
     assert 0 < sum(has_negative) < 4  # else the next lines show nothing
-    with pytest.warns(UserWarning, match=f"{4 - sum(has_negative)} of 4 rows have fewer than 1 negatives"):
+    with pytest.warns(UserWarning, match=f"{4 - sum(has_negative)} of 4 pairs have fewer than 1 negatives"):
         columns = mine_hard_negatives(embedder, anchors, positives)
     assert columns[0] == [anchor for anchor, has in zip(anchors, has_negative, strict=True) if has]
     for anchor, positive, negative in zip(*columns, strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 from keras_bert_impl import distribution
 from keras_bert_impl.callbacks.step_data import StepCallback
 
-BAD_GRADIENT = "The gradient of {} is not finite, and its update spoiled the weights."
+BAD_GRADIENT = "The gradient of {} is not finite, and its update made the weights unusable."
 
 
 class StopOnBadLoss(StepCallback):

@@ -157,7 +157,7 @@ def _check_cluster():
     if kind not in ("chief", "worker") or not cluster_in_environment().get(kind):
         raise ValueError(
             f"--distribution multi_worker needs the environment variable TF_CONFIG everywhere: {TF_CONFIG_EXAMPLE}. "
-            f"A chief and workers train. It calls this process {kind!r}: start no process of another kind."
+            f"Only the chief and workers train, but TF_CONFIG names this process {kind!r}: do not start it."
         )
 
 

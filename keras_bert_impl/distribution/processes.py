@@ -141,7 +141,7 @@ def failing_together():
         raise
     failed = [number for number, has_failed in enumerate(gathered_from_processes(0)) if has_failed]
     if failed:
-        raise ValueError(f"Process {failed[0]} has ended with an error, which it has printed.")
+        raise ValueError(f"Process {failed[0]} has ended with an error: see its output.")
 
 
 SHARED_TOKEN = "shared-"  # begins the names of the files that are written here

@@ -21,7 +21,7 @@ BAD[11] = 1e38  # its squared error is infinite
 
 def test_the_batch_of_an_infinite_loss_is_saved(tmp_path):
     model = diverging()
-    with pytest.raises(ValueError, match=r"The loss of step 4 is inf.*diverged_step_00000004.npz holds the rows"):
+    with pytest.raises(ValueError, match=r"The loss of step 4 is inf.*diverged_step_00000004.npz holds the examples"):
         model.fit(TEXTS, BAD, batch_size=3, shuffle=False, verbose=0, callbacks=[StopOnBadLoss(tmp_path)])
     with np.load(tmp_path / "diverged_step_00000004.npz") as batch:
         assert batch["labels"].tolist() == [0.0, 0.0, np.float64(1e38).astype(batch["labels"].dtype)]
@@ -61,7 +61,9 @@ def test_of_steps_that_are_executed_together_the_bad_one_is_named(tmp_path):
     labels[11] = 1e38
     model = build(kbi.TextRegressor, weighted_metrics=["mean_absolute_error"], steps_per_execution=3, run_eagerly=False)
     callbacks = [ExactResume(tmp_path / "run", every_steps=3), StopOnBadLoss(tmp_path)]
-    with pytest.raises(ValueError, match=r"The loss of step 4 is (inf|nan).*diverged_step_00000004.npz holds the rows"):
+    with pytest.raises(
+        ValueError, match=r"The loss of step 4 is (inf|nan).*diverged_step_00000004.npz holds the examples"
+    ):
         model.fit(TEXTS + TEXTS[:4], labels, batch_size=3, epochs=2, shuffle=False, verbose=0, callbacks=callbacks)
     with np.load(tmp_path / "diverged_step_00000004.npz") as batch:
         assert np.max(batch["labels"]) > 9e37 and len(batch["labels"]) == 3

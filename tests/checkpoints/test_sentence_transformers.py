@@ -295,7 +295,7 @@ def test_a_regressor_in_the_place_of_a_cross_encoder_is_not_opened_as_one(small_
     kbi.Reranker(encoder, small_tokenizer).save_pretrained(tmp_path)
     settings = {"activation_fn": "torch.nn.modules.linear.Identity", "model_type": "CrossEncoder"}
     (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(settings))
-    with pytest.warns(UserWarning, match="a TextRegressor is not: removed config_sentence_transformers.json"):
+    with pytest.warns(UserWarning, match="a TextRegressor is not one: its files config_sentence_transformers.json"):
         kbi.TextRegressor(encoder, small_tokenizer).save_pretrained(tmp_path)
     assert not open_checkpoint(tmp_path).read_ranking()
     assert "text-ranking" not in (tmp_path / "README.md").read_text()

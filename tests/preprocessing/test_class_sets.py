@@ -54,7 +54,7 @@ def test_one_row_that_is_certain_decides_for_all():
         ([["sad"], ["mad", "bad"]], r"labels\[1\] is 'bad', which is not one of the classes sad, glad, mad"),
         ([["sad"], [-1]], r"labels\[1\] is \[-1\]: give different classes"),
         ([["sad"], [True, False]], r"labels\[1\] is \[True, False\]"),
-        (["sad", "mad"], r"one of them is a string"),
+        (["sad", "mad"], r"labels contain a string"),
         ([[0, 1, 1, 0]], r"labels\[0\] is \[0, 1, 1, 0\]: .* rows of 0 and 1 with 3 columns"),
     ],
 )

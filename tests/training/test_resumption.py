@@ -118,7 +118,9 @@ TOGETHER = pytest.param({"steps_per_execution": 3}, marks=[pytest.mark.full, on(
 
 @pytest.mark.parametrize("options", [{}, TOGETHER])
 def test_a_loss_that_is_no_number_stops_with_its_batch(options, prepared, tmp_path):
-    with pytest.raises(ValueError, match=r"The loss of step \d+ is (nan|inf).*diverged_step_\d+.npz holds the rows"):
+    with pytest.raises(
+        ValueError, match=r"The loss of step \d+ is (nan|inf).*diverged_step_\d+.npz holds the examples"
+    ):
         pretraining.run(config_of(prepared, tmp_path / "run", learning_rate=1e30, warmup_share=0.0, **options))
     (path,) = (tmp_path / "run").glob("diverged_step_*.npz")
     with np.load(path) as batch:

@@ -24,7 +24,7 @@ NGRAM_LENGTHS = np.cumsum((1 / np.arange(1, 4)) / np.sum(1 / np.arange(1, 4))).a
 # XLNet's spans: 1 to 5 tokens, in proportion to 1 / n, in a context of six times as many.
 CONTEXT_SPAN_LENGTHS = np.cumsum((1 / np.arange(1, 6)) / np.sum(1 / np.arange(1, 6))).astype("float32")
 CONTEXT_OF_TOKEN = 6
-NO_PHRASES = "The rows have no phrases to mask: prepare the data with --phrases, or use another unit."
+NO_PHRASES = "The data contain no phrases to mask: prepare them with --phrases, or use another unit."
 
 
 @dataclasses.dataclass(frozen=True)

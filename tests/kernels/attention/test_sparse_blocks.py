@@ -128,6 +128,8 @@ def test_blocks_are_seeded_by_the_layer_and_differ_between_heads():
 
 @once
 def test_too_few_blocks_to_choose_from_are_an_error_with_a_remedy():
-    message = r"block_size 256: in rows of 1024, .*, block 1 has 1 blocks .*, or set random_blocks='first_block'"
+    message = (
+        r"block_size 256 is too large .* sequences of 1024, .* only 1 blocks .*, or set random_blocks='first_block'"
+    )
     with pytest.raises(ValueError, match=message):
         random_blocks(0, 1, 16, 256, 3, True)

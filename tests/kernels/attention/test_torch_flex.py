@@ -137,5 +137,5 @@ def test_a_gpu_gets_it_for_windows_and_long_packed_rows(monkeypatch):
 
 def test_a_gpu_on_which_it_is_wrong_goes_on_with_a_warning(monkeypatch):
     monkeypatch.setattr(torch_flex, "_what_is_wrong", lambda *sizes: "its values differ")
-    with pytest.warns(UserWarning, match="than it could, since its values differ"):
+    with pytest.warns(UserWarning, match="than necessary, because its values differ"):
         assert torch_form.form_for(on_device("cuda", 512, window=64)) is None

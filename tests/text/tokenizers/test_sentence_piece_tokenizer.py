@@ -171,7 +171,7 @@ def test_xlm_robertas_ids_are_fairseqs():
     assert tokenizer.vocabulary[:4] == ["<s>", "<pad>", "</s>", "<unk>"] and tokenizer.vocabulary[-1] == "<mask>"
     assert (tokenizer.cls_id, tokenizer.pad_id, tokenizer.sep_id, tokenizer.unk_id) == (0, 1, 2, 3)
     assert tokenizer.encode("漢", add_special_tokens=False).ids[-1] == tokenizer.unk_id
-    with pytest.raises(ValueError, match="The model begins with <pad> <unk> "):
+    with pytest.raises(ValueError, match="The SentencePiece model begins with <pad> <unk> "):
         kbi.tokenizers.XLMRobertaTokenizer(learned_sentence_pieces())
     with pytest.raises(ValueError, match=r"has no <pad>; AlbertTokenizer needs"):
         kbi.tokenizers.AlbertTokenizer(tokenizer.model)

@@ -246,7 +246,7 @@ class UltrabertConfig(EuroBertConfig):
         windows, thetas, of_kinds = (found.get(key) for key in ("attention_windows", "rope_theta", "rope_parameters"))
         if windows:
             sizes = {window for window in windows if window} or {cls.sliding_window}
-            check_setting(path, "attention_windows", len(sizes), 1)
+            check_setting(path, "attention_windows", sorted(sizes), [min(sizes)])
             kinds = ["sliding_attention" if window else "full_attention" for window in windows]
             found = {**found, "layer_types": found.get("layer_types") or kinds, "sliding_window": sizes.pop()}
         config = super().from_content(path, {**found, "rope_parameters": None, "rope_theta": None})

@@ -67,7 +67,7 @@ def test_a_metric_that_counts_padding_is_refused(model):
 
 
 def test_a_label_for_each_word_of_a_string_is_refused_with_the_remedy(model):
-    with pytest.raises(ValueError, match="pass texts as lists of words with one for each word"):
+    with pytest.raises(ValueError, match="pass lists of words and one number for each word"):
         model.fit(TEXTS, LABELS, verbose=0)
 
 

@@ -151,7 +151,11 @@ def test_the_names_of_the_authors_tensors_are_read(name, prefix, tmp_path):
         ("Gte", {"rope_parameters": None, "rope_scaling": {"type": "ntk", "factor": 2, "mixed_b": 1}}, "mixed_b"),
         ("NomicBert", {"qkv_proj_bias": True}, "qkv_proj_bias True is not supported"),
         ("Ultrabert", {"layer_types": ["full_attention"]}, "needs 2 layer_types, .*, not 1, "),
-        ("Ultrabert", {"layer_types": None, "attention_windows": [3, 5]}, r"attention_windows \[3, 5\] is not supported; expected \[3\]"),
+        (
+            "Ultrabert",
+            {"layer_types": None, "attention_windows": [3, 5]},
+            r"attention_windows \[3, 5\] is not supported; expected \[3\]",
+        ),
     ],
 )
 def test_what_would_be_computed_otherwise_is_refused(name, changes, message, tmp_path):

@@ -163,6 +163,8 @@ def test_a_class_of_the_user_s_own_is_saved_as_the_one_it_inherits_from(kind, sm
 @pytest.mark.parametrize("kind", ["BertEncoder", "TextClassifier"])
 def test_clone_model_is_refused_with_what_makes_a_copy(kind, small_config):
     model = MODELS[kind](kbi.BertEncoder(small_config))
-    with pytest.raises(ValueError, match=rf"instead of a {kind}. Use type\(model\).from_config\(model.get_config\(\)\)"):
+    with pytest.raises(
+        ValueError, match=rf"instead of a {kind}. Use type\(model\).from_config\(model.get_config\(\)\)"
+    ):
         keras.models.clone_model(model)
     assert type(type(model).from_config(model.get_config())) is type(model)

@@ -35,7 +35,7 @@ CASES = {
     "embeddings as a feature": (lambda encoder, _: kbi.FeatureTagger(encoder, 2), "encoder has 2"),
     "a name letter by letter": (
         lambda encoder, tokenizer: classifier(encoder, tokenizer, multi_label=True).fit(TEXTS, ["ac", "b"]),
-        "one of them is a string",
+        "labels contain a string",
     ),
     "a column of no class": (
         lambda encoder, tokenizer: classifier(encoder, tokenizer, multi_label=True).fit(TEXTS, table([*"abcd"])),
@@ -62,17 +62,17 @@ CASES = {
         lambda encoder, tokenizer: classifier(encoder, tokenizer, long_texts="windows").evaluate(
             TEXTS, [0, 1], steps=1
         ),
-        "steps=1 is for datasets",
+        "steps=1 applies to datasets only",
     ),
     "steps of a list that fit validates with": (
         lambda encoder, tokenizer: classifier(encoder, tokenizer).fit(
             TEXTS, [0, 1], validation_data=(TEXTS, [0, 1]), validation_steps=1
         ),
-        "steps=1 is for datasets",
+        "steps=1 applies to datasets only",
     ),
     "steps of a list that is predicted": (
         lambda encoder, tokenizer: classifier(encoder, tokenizer).predict(TEXTS, steps=1),
-        "steps=1 is for datasets",
+        "steps=1 applies to datasets only",
     ),
     **{
         f"validation of {kind}": (

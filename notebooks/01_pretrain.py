@@ -72,7 +72,7 @@ masked_lm.compile(
     loss=masked_lm.loss,
     weighted_metrics=["accuracy"],
 )
-warnings.filterwarnings("ignore", message=".*were cut to that length")  # the ends of long passages are not needed
+warnings.filterwarnings("ignore", message=".*were truncated to that length")  # the ends of long passages are not needed
 history = masked_lm.fit(train, validation_data=test, batch_size=32, epochs=EPOCHS, verbose=2)
 
 # %% alt="Two line plots over five epochs. The accuracy on masked tokens rises to about 0.33 and the loss falls to 3.9, for held-out text as for training text."

@@ -16,7 +16,7 @@ from keras_bert_impl.retrieval import mine_hard_negatives, retrieval_scores
 # ## The collection
 #
 # `FOLDER` is a folder of `.txt` files. With `None`, each text is what the documentation says about a module of Python,
-# SciPy or scikit-learn. The first sentence of a text is its question, and the next three, up to 50 words, are the text to
+# SciPy or scikit-learn. The first sentence of a text is its question, and the next three, up to 40 words, are the text to
 # find.
 
 # %% tags=["parameters"]
@@ -32,7 +32,7 @@ documents = [document for document in corpus if len(document.sentences) >= 4]
 documents = random.sample(documents, min(TEXTS, len(documents)))
 names = [document.name for document in documents]
 questions = [document.sentences[0] for document in documents]
-texts = [" ".join(" ".join(document.sentences[1:4]).split()[:50]) for document in documents]
+texts = [" ".join(" ".join(document.sentences[1:4]).split()[:40]) for document in documents]
 print(f"{len(texts):,} texts, for example {names[0]}:\n{questions[0]}\n{texts[0]}")
 
 # %% [markdown]

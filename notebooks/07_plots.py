@@ -5,10 +5,13 @@
 
 # %%
 import random
+import warnings
 
 import keras_bert_impl as kbi  # before keras
 import keras
 import numpy as np
+
+warnings.filterwarnings("ignore", message=".*newly initialised")  # heads that are trained below, and unused poolers
 
 # %% tags=["parameters"]
 SENTENCES = 900

@@ -6,11 +6,14 @@
 
 # %%
 import random
+import warnings
 
 import keras_bert_impl as kbi  # before keras
 import keras
 import numpy as np
 from keras_bert_impl.retrieval import mine_hard_negatives, retrieval_scores
+
+warnings.filterwarnings("ignore", message=".*truncated to that length")  # one text of code is longer than it looks
 
 # %% [markdown]
 # ## The collection

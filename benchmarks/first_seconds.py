@@ -132,7 +132,7 @@ def main():
         setting: {step: statistics.median(each[step] for each in rounds) for step in STEPS}
         for setting, rounds in found.items()
     }
-    title = "Start of Python to the first answer of a new classifier"
+    title = "Time from starting Python to the first prediction of a new classifier"
     rows = [[str(setting), *(f"{row[step]:.1f}" for step in STEPS)] for setting, row in medians.items()]
     lines = [title, "", *markdown([["", *STEPS], *rows])]
     output = pathlib.Path(arguments.output)

@@ -78,7 +78,11 @@ def readme(text, found):
         for number, ratio in enumerate(with_others(result["ratios"]))
         if number == 0 or ratio["ratio"] < 1
     ]
-    return with_table(text, "first ratios", ["", "ours", "peer"], [row_of_readme(*one) for one in chosen])
+    rows = []
+    for result, ratio in chosen:
+        what, ours, *others = row_of_readme(result, ratio)
+        rows.append([what, f"{ours} ({ratio['ours'].partition(': ')[2].split()[0]})", *others])
+    return with_table(text, "first ratios", ["", "ours", "peer"], rows)
 
 
 def page(text, found):

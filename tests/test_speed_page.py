@@ -62,8 +62,8 @@ def test_readme_has_first_ratios_and_those_that_are_lost(speed_page):
     text = "# Name\n<!-- table: first ratios -->\nold\n<!-- end -->\nafter\n"
     quiet = result | {"conditions": CONDITIONS | {"others_took": 0.02}}
     assert speed_page.readme(text, {"tokenizing": quiet}).splitlines()[4:-2] == [
-        "| Text to ids | 4 MB/s | Peer 2 | 2.00 |",
-        "| Text to ids | 4 MB/s | Other 8 | 0.50 |",
+        "| Text to ids | 4 MB/s (jax) | Peer 2 | 2.00 |",
+        "| Text to ids | 4 MB/s (jax) | Other 8 | 0.50 |",
     ]
     assert "Text to ids" not in speed_page.readme(text, {"tokenizing": result | {"conditions": CONDITIONS}})
 

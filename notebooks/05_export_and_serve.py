@@ -71,7 +71,8 @@ print(done.stdout or done.stderr[-2000:])
 # %% [markdown]
 # ## OpenVINO
 #
-# OpenVINO is faster on a CPU ([speed of the exports](../docs/serving.md)). `open_export` opens an export of any format.
+# `open_export` opens an export of any format. [Export](../docs/serving.md) compares their speed on a quiet machine, which the
+# machine of these outputs was not.
 
 # %%
 kbi.export.export_openvino(classifier, "openvino", overwrite=True)

@@ -63,7 +63,7 @@ def test_every_row_of_arrays_comes_once_in_an_epoch_and_in_another_order_in_the_
 
 
 def test_arrays_of_different_numbers_of_rows_are_refused():
-    with pytest.raises(ValueError, match="The arrays have 2 and 3 rows"):
+    with pytest.raises(ValueError, match="The arrays have different lengths: 2 and 3"):
         steps_of(np.ones(2), np.ones(3))
 
 

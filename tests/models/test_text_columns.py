@@ -173,7 +173,7 @@ def test_the_pooler_is_left_as_it_was_and_saved(make, tmp_path):
     ("columns", "message"),
     [
         ((FIRST, SECOND[:4]), "zip"),
-        ([["the cat", "a dog"], ["rain", "mat"]], r"row 0 is \['the cat', 'a dog'\].*list of tuples"),
+        ([["the cat", "a dog"], ["rain", "mat"]], r"element 0 is \['the cat', 'a dog'\].*list of tuples"),
         ((FIRST, SECOND, THIRD), "CosineSimilarityLoss needs 2 texts in each example, but found 3"),
     ],
 )

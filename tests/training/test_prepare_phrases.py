@@ -80,7 +80,7 @@ def test_a_phrase_that_the_text_or_the_vocabulary_does_not_have_is_reported(tmp_
     found = prepare(tmp_path / "data", phrases=str(tmp_path / "words.txt"), **chinese)["phrases"]
     assert found == {"given": 4, "places": 200, "lines_with_unknown_words": [3], "lines_not_in_text": [2, 3]}
     printed = capsys.readouterr().out
-    assert "hold 2 of 4 phrases" in printed and "line 3: 上海" in printed and "line 2: 京北" in printed
+    assert "2 of 4 phrases occur" in printed and "line 3: 上海" in printed and "line 2: 京北" in printed
 
 
 def test_text_without_phrases_has_none_to_mask(tmp_path, chinese):

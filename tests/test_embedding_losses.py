@@ -145,7 +145,7 @@ def test_matryoshka_learns_vectors_that_may_be_cut_and_refuses_widths_that_there
     vectors, similarities = embedding_losses_input()
     whole = MatryoshkaLoss(CosineSimilarityLoss(), [5])(similarities, vectors[:, :2])
     assert float(whole) == pytest.approx(float(CosineSimilarityLoss()(similarities, vectors[:, :2])), rel=1e-6)
-    with pytest.raises(ValueError, match="vectors have 5 numbers"):
+    with pytest.raises(ValueError, match="the vectors' width, 5"):
         MatryoshkaLoss(CosineSimilarityLoss(), [8, 4])(similarities, vectors[:, :2])
     with pytest.raises(ValueError, match="whole vectors"):
         MatryoshkaLoss(EmbedDistillLoss(), [4, 2])

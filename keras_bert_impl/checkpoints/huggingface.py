@@ -115,8 +115,8 @@ def save(model, directory, tokenizer=None, dtype="float32"):
         model_card.write(open_checkpoint(target), tokenizer, target, directory)
     if left:
         warn_user(
-            f"{directory} contained a sentence-transformers model, but a {type(model).__name__} is not one: its files "
-            f"{', '.join(left)} were removed."
+            f"{directory} contained a sentence-transformers model, but a {type(model).__name__} is not one. Its files "
+            f"were removed: {', '.join(left)}."
         )
 
 

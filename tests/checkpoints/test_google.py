@@ -114,5 +114,5 @@ def test_a_missing_or_truncated_checkpoint_is_named(pretrainer, tmp_path):
         kbi.BertEncoder.from_pretrained(tmp_path)
     for path in tmp_path.glob("bert_model*"):
         path.unlink()
-    with pytest.raises(ValueError, match="holds none"):
+    with pytest.raises(ValueError, match="found none"):
         kbi.BertEncoder.from_pretrained(tmp_path)

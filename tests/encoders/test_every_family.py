@@ -239,7 +239,7 @@ def test_blocks_that_are_frozen_get_no_low_rank_updates():
 def test_formats_without_the_family_refuse_it(form, tmp_path):
     pytest.importorskip("tensorflow" if form == "google" else "h5py")
     module = __import__(f"keras_bert_impl.checkpoints.{form}", fromlist=["save"])
-    with pytest.raises(ValueError, match="has no RoBERTa: save it with save_pretrained"):
+    with pytest.raises(ValueError, match="does not support RoBERTa: save it with save_pretrained"):
         module.save(built(CONFIGS["Roberta"]), tmp_path / "target")
 
 

@@ -285,7 +285,7 @@ def test_a_request_with_more_global_tokens_than_there_is_room_for_is_an_error(to
 
 
 def test_global_tokens_that_are_given_are_not_exported():
-    with pytest.raises(ValueError, match="takes global_mask, which the rows of an export do not have"):
+    with pytest.raises(ValueError, match="takes global_mask, which the inputs of an export do not include"):
         check_model(kbi.TextClassifier(kbi.LongformerEncoder(CONFIG), 2))
 
 

@@ -141,7 +141,7 @@ def test_a_length_that_was_not_prepared_is_refused(prepared_data, tmp_path):
 
 
 def test_a_checkpoint_of_another_vocabulary_is_refused(prepared_data, tmp_path):
-    with pytest.raises(ValueError, match="another vocabulary"):
+    with pytest.raises(ValueError, match="a different vocabulary"):
         train(prepared_data(), tmp_path / "run", init=str(write_checkpoint(tmp_path / "checkpoint")))
 
 

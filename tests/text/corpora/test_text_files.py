@@ -185,7 +185,7 @@ def test_files_without_a_sentence_are_an_error_that_names_the_first_problem(tmp_
     with pytest.raises(ValueError, match=r"No text found in the 1 file\(s\) at .* \(0 problem\(s\)\)\."):
         list(TextCorpus(tmp_path))
     (tmp_path / "b.jsonl").write_text("bad\n")
-    with pytest.raises(ValueError, match=r"1 problem\(s\)\. First problem: .*b\.jsonl:1: Expecting value"):
+    with pytest.raises(ValueError, match=r"1 problem\(s\)\)\. First problem: .*b\.jsonl:1: Expecting value"):
         list(TextCorpus(tmp_path))
 
 

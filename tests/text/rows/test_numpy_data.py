@@ -140,7 +140,7 @@ def test_damage_is_reported_with_the_file(path, repeat):
 
 @pytest.mark.parametrize("repeat", [True, False])
 def test_a_file_with_fewer_rows_than_expected_is_not_read_in_silence(path, repeat):
-    with pytest.raises(DamagedRecords, match=r"rows .*fewer (than|rows)"):
+    with pytest.raises(DamagedRecords, match=r"rows.*fewer"):
         batches = opened([path], batch_size=4, repeat=repeat, num_examples=[99], **SHAPE)
         list(itertools.islice(batches, 30))
 

@@ -70,7 +70,7 @@ def test_phrases_are_those_of_a_search_at_every_place():
 
 def test_a_file_without_phrases_is_refused(tmp_path):
     (tmp_path / "phrases.txt").write_bytes(b"")
-    with pytest.raises(ValueError, match="holds no phrases"):
+    with pytest.raises(ValueError, match="contains no phrases"):
         read_phrases(tmp_path / "phrases.txt")
 
 

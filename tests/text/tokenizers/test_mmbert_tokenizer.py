@@ -132,7 +132,7 @@ def test_pieces_begin_words_where_a_space_or_an_added_token_does():
         (lambda content: content["normalizer"].update(content="_"), "content of the normalizer is '_', expected '▁'"),
         (
             lambda content: content.update(pre_tokenizer={"type": "Split", "pattern": {"String": " "}}),
-            "type of the pre_tokenizer is 'Split', expected 'Metaspace': mmBERT's algorithm",
+            "type of the pre_tokenizer is 'Split', expected 'Metaspace'. This library uses mmBERT's algorithm",
         ),
         (
             lambda content: content["pre_tokenizer"].update(prepend_scheme="first"),

@@ -101,7 +101,7 @@ def test_the_profile_of_the_backend_is_written(tmp_path):
 def test_a_profile_that_would_crash_is_refused(monkeypatch, tmp_path):
     monkeypatch.undo()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
-    with pytest.raises(ValueError, match=r"libtpu is installed, but cpu computes.*JAX_PLATFORMS=cpu"):
+    with pytest.raises(ValueError, match=r"libtpu is installed, but JAX runs on cpu.*JAX_PLATFORMS=cpu"):
         ProfileSteps(1, 2, tmp_path)
 
 

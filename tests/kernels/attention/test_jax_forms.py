@@ -89,8 +89,8 @@ def test_a_cpu_keeps_the_plain_form_and_a_tpu_without_dropout_never_gets_keras_o
     ("case", "place", "reason"),
     [
         (inputs(num_heads=3), ON_TPU, "3 heads of width 64 do not have a multiple of 128 columns"),
-        (inputs(length=tpu.MOST_UNEVEN_TOKENS + 1, dropout_rate=0.1), ON_TPU, "rows of 513 tokens"),
-        (inputs(length=2 * tpu.MOST_TOKENS, batch=1, dropout_rate=0.1), ON_TPU, "rows of 4096 tokens"),
+        (inputs(length=tpu.MOST_UNEVEN_TOKENS + 1, dropout_rate=0.1), ON_TPU, "sequences of 513 tokens"),
+        (inputs(length=2 * tpu.MOST_TOKENS, batch=1, dropout_rate=0.1), ON_TPU, "sequences of 4096 tokens"),
         (inputs(dtype="float16"), ON_TPU, "not float16"),
         (inputs(masking="sequences", sequence_ids=None), ON_TPU, "no sequence_ids"),
         (inputs(bias=jnp.zeros((1, 2, 8, 8))), ON_TPU, "it does not support a bias"),

@@ -11,7 +11,7 @@ class Figure(typing.NamedTuple):
     """What is measured, in sequences/s; rows and tokens are those of the publication."""
 
     what: str
-    model: str  # a published size of BERT, "modernbert", "eurobert_210m" or "deberta"
+    model: str  # a published size, "modernbert" or "deberta"
     do: str
     rows: int
     length: int
@@ -63,6 +63,7 @@ def encoder_of(figure, is_small):
 
     import keras_bert_impl as kbi
     from deberta_step import config_of
+    from keras_bert_impl.encoders import build_encoder, config_from_name
 
     shape = {"hidden_size": 32, "num_layers": 2, "num_heads": 2, "intermediate_size": 64} if is_small else {}
     dtype, shape = keras.dtype_policies.get(figure.precision), {"max_length": max(figure.length, 512), **shape}
@@ -72,11 +73,7 @@ def encoder_of(figure, is_small):
         base = {"layers": 4, "width": 768, "heads": 12, "inner": 3072, "vocabulary": 128100}
         small = {"layers": 2, "width": 32, "heads": 2, "inner": 64}
         return kbi.DebertaV2Encoder(config_of(**(small if is_small else base)), dtype=dtype)
-    if figure.model == "eurobert_210m":
-        if is_small:
-            shape["num_key_value_heads"] = 1
-        return kbi.EuroBertEncoder(kbi.EuroBertConfig.from_name(figure.model, **shape), dtype=dtype)
-    return kbi.BertEncoder(kbi.BertConfig.from_name(figure.model, **shape), dtype=dtype)
+    return build_encoder(config_from_name(figure.model, **shape), dtype=dtype)
 
 
 def batch_of(figure):
@@ -126,9 +123,10 @@ def of_transformers(figure, is_small, steps):
     from accelerator import timed_loop
     from pretraining_step import training_of
 
-    config = encoder_of(figure, is_small).config.to_huggingface()
-    kind = {"modernbert": "ModernBert", "eurobert_210m": "EuroBert", "deberta": "DebertaV2"}.get(figure.model, "Bert")
-    net = getattr(transformers, f"{kind}ForMaskedLM")(getattr(transformers, f"{kind}Config")(**config))
+    config = encoder_of(figure, is_small).config
+    kind = config.class_prefix()
+    theirs = getattr(transformers, f"{kind}Config")(**config.to_huggingface())
+    net = getattr(transformers, f"{kind}ForMaskedLM")(theirs)
     run = training_of(net, *batch_of(figure), "bfloat16", True, "cuda" if torch.cuda.is_available() else "cpu")
 
     return timed_loop(run, steps)

@@ -24,7 +24,7 @@ from keras_bert_impl import BertConfig, BertEncoder, EuroBertConfig, EuroBertEnc
 from keras_bert_impl.optimization import BertAdamW
 
 STEPS, ROWS, LENGTH, PREDICTIONS, VOCABULARY = 16, 8, 16, 4, 64
-KERNEL = "attention/query_key_value/kernel"
+KERNELS = ("attention/query_key_value/kernel", "pooler/kernel")  # the second of BERT alone
 
 
 def batches():
@@ -89,8 +89,12 @@ def train(options):
             "replicas": distribution.num_replicas(),
             "is_chief": distribution.is_chief(),
             "share_of_state": share_of_state(model.optimizer),
-            "kernel": distribution.to_numpy(
-                next(w for w in model.trainable_weights if w.path.endswith(KERNEL))
+            "kernel": np.concatenate(
+                [
+                    distribution.to_numpy(weight).ravel()
+                    for weight in model.trainable_weights
+                    if weight.path.endswith(KERNELS)
+                ]
             ).tolist(),
         }
 

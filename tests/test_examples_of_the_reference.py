@@ -55,7 +55,7 @@ def test_the_examples_of_a_page_run_and_give_what_they_show(page):
 
 
 def test_every_name_of_the_main_pages_has_an_example():
-    for page in ("models", "export", "plots"):
+    for page in ("models", "preprocessing", "export", "plots"):
         names = {name.removeprefix("keras_bert_impl.") for name in reference.entries(page)}
         assert {name for name in names if name.rpartition(".")[2] not in WITHOUT} <= examples(page).keys()
     assert {"BertEncoder", "BertConfig", "encoder_from_pretrained"} <= examples("encoders").keys()

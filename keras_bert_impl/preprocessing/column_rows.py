@@ -13,7 +13,19 @@ from keras_bert_impl.preprocessing.texts import columns_of, has_columns, is_text
 class ChoicePreprocessor(Preprocessor):
     """Makes a `MultipleChoice` model's inputs from (texts, choices), with equally many choices for each text.
 
+    Args:
+        tokenizer (Tokenizer): tokenizer.
+        sequence_length (int, optional): length that every text with a choice is truncated or padded to. Default: 512.
+
     Returns: inputs (batch, choices, sequence_length); labels are passed through.
+
+    Example:
+        >>> tokenizer = kbi.checkpoints.open_checkpoint("small_english").tokenizer
+        >>> preprocessor = kbi.preprocessing.ChoicePreprocessor(tokenizer, 16)
+        >>> texts, choices = ["She opened the door and"], [["went in.", "sang a stone."]]
+        >>> inputs, labels = preprocessor((texts, choices), [0])
+        >>> inputs["token_ids"].shape
+        (1, 2, 16)
     """
 
     columns, targets = ("text", "endings"), ("label",)

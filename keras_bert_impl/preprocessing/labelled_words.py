@@ -32,6 +32,13 @@ class WordsPreprocessor(Preprocessor):
         class_names (list of str, optional): the classes that labels name. Default: None, labels are numbers.
 
     Returns: inputs, y and sample_weight; y, and sample_weight if it is given for words, are (batch, sequence_length).
+
+    Example:
+        >>> tokenizer = kbi.checkpoints.open_checkpoint("small_english").tokenizer
+        >>> preprocessor = kbi.preprocessing.WordsPreprocessor(tokenizer, 8, class_names=["O", "PER"])
+        >>> inputs, labels = preprocessor([["Ada", "sings"]], [["PER", "O"]])
+        >>> labels.tolist()
+        [[-1, 1, -1, 0, -1, -1, -1, -1]]
     """
 
     columns, is_split = ("words",), True

@@ -29,6 +29,13 @@ class Masking:
             `mask_token_rate` (0.8), `random_token_rate` (0.1), and the others of `MaskingRule`.
 
     Returns: (inputs, mask_ids, mask_weights); inputs with `mask_positions`; these three are (batch, predictions).
+
+    Example:
+        >>> tokenizer = kbi.checkpoints.open_checkpoint("small_english").tokenizer
+        >>> inputs = kbi.preprocessing.TextPreprocessor(tokenizer, 16)(["The cat slept all day."])
+        >>> inputs, mask_ids, mask_weights = kbi.preprocessing.Masking(tokenizer, unit="span")(inputs)
+        >>> inputs["mask_positions"].shape, mask_weights.tolist()
+        ((1, 3), [[1.0, 0.0, 0.0]])
     """
 
     def __init__(self, tokenizer, predictions_per_sequence=None, seed=0, **options):
@@ -77,6 +84,13 @@ class MaskedLMPreprocessor(TextPreprocessor):
         masking: arguments of `Masking` by name.
 
     Returns: (inputs, mask_ids, mask_weights); inputs with `mask_positions`.
+
+    Example:
+        >>> tokenizer = kbi.checkpoints.open_checkpoint("small_english").tokenizer
+        >>> preprocessor = kbi.preprocessing.MaskedLMPreprocessor(tokenizer, 16, masking_rate=0.2)
+        >>> inputs, mask_ids, mask_weights = preprocessor(["The cat slept all day.", "It rained."])
+        >>> inputs["token_ids"].shape, mask_ids.shape, mask_weights.tolist()
+        ((2, 16), (2, 4), [[1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
     """
 
     arguments, targets = ("sequence_length", "truncate"), ()

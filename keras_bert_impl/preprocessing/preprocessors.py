@@ -37,20 +37,20 @@ TRUNCATE = ("longest_first", "waterfall", "only_second", "head_and_tail", "windo
 
 
 class Preprocessor:
-    """What all preprocessors have.
+    """Base class of the preprocessors.
 
     Args:
-        tokenizer: a Tokenizer.
-        sequence_length: tokens of every row; longer texts are cut, shorter ones padded.
-        class_names: the classes that labels name. None passes labels through.
+        tokenizer (Tokenizer): tokenizer.
+        sequence_length (int, optional): length that every text is truncated or padded to. Default: 512.
+        class_names (list of str, optional): the classes that labels name. Default: None, labels are passed through.
 
-    Call: `preprocessor(x, y=None, sample_weight=None)`, as KerasHub's, on a batch or on one example; or on a dict of
+    Call: `preprocessor(x, y=None, sample_weight=None)`, as in KerasHub, on a batch or on one example; or on a dict of
         columns, or a list of examples, each a tuple or a dict.
     Returns: inputs, (inputs, y) or (inputs, y, sample_weight), as `fit` takes them: a dict of `token_ids`,
         `segment_ids` and `padding_mask`, int32 (batch, sequence_length); of one example (sequence_length,).
 
     Attributes:
-        num_cut: how many rows have lost tokens so far.
+        num_cut (int): how many examples have been truncated so far.
     """
 
     arguments = ("sequence_length", "class_names")  # of the constructor, beside the tokenizer

@@ -68,6 +68,14 @@ class QuestionPreprocessor(Preprocessor):
 
     Returns: inputs (windows, sequence_length), and labels (windows, 2): positions of the answer's first and last token,
         those of [CLS] in a window without it. A weight applies to each window of its question.
+
+    Example:
+        >>> tokenizer = kbi.checkpoints.open_checkpoint("small_english").tokenizer
+        >>> preprocessor = kbi.preprocessing.QuestionPreprocessor(tokenizer, 32, stride=8)
+        >>> texts = ["Where is it?"], ["The library is in Leeds."]
+        >>> inputs, labels = preprocessor(texts, [("Leeds", 18)])
+        >>> labels.tolist(), tokenizer.decode(inputs["token_ids"][0, 10:12])
+        ([[10, 11]], 'leeds')
     """
 
     arguments = ("sequence_length", "stride")

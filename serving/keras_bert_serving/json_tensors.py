@@ -39,10 +39,10 @@ def read_predict(body, servable, limits):
     if ("instances" in content) == ("inputs" in content):
         raise invalid("Expecting one of the keys 'inputs' and 'instances'.")
     if "instances" in content and not (isinstance(rows, list) and rows):
-        raise invalid(f"Expecting 'instances' to be a list with rows, got {shortened(rows)}.")
+        raise invalid(f"Expecting 'instances' to be a list of examples, got {shortened(rows)}.")
     signature = find_signature(servable, name if isinstance(name, str) else shortened(name))
     if rows is not None:
-        limits.check("max_rows", len(rows), "The request has {} rows")
+        limits.check("max_rows", len(rows), "The request has {} examples")
         columns = columns_of_rows(rows, signature)
     elif not isinstance(columns, dict) or is_bytes(columns):
         columns = {next(iter(signature.inputs)): columns}
@@ -58,7 +58,7 @@ def columns_of_rows(rows, signature):
     check_names(rows[0], signature)
     for number, row in enumerate(rows):
         if not isinstance(row, dict) or row.keys() != rows[0].keys():
-            raise invalid(f"Row {number} of 'instances' has other inputs than the first: {shortened(row)}.")
+            raise invalid(f"Example {number} of 'instances' has other inputs than the first: {shortened(row)}.")
     return {name: [row[name] for row in rows] for name in signature.inputs}
 
 
@@ -74,7 +74,7 @@ def predict_answer(outputs, in_rows, warnings=()):
     sizes = {array.shape[0] if array.ndim else None for array in outputs.values()}
     if len(sizes) > 1 or None in sizes:
         raise invalid(
-            "The outputs have different numbers of rows: ask for them in columns, with 'inputs' instead of 'instances'."
+            "The outputs have different numbers of examples: send 'inputs' instead of 'instances'."
         )
     if len(shown) == 1:
         return to_json({"predictions": next(iter(shown.values())), **beside}, outputs)

@@ -9,12 +9,12 @@ class Limits:
     """What a request may ask for.
 
     Args:
-        max_body_bytes: largest request.
-        max_rows: rows of a request.
-        max_text_bytes: largest text, in UTF-8.
+        max_body_bytes: largest request, in bytes.
+        max_rows: largest number of texts in a request.
+        max_text_bytes: largest text, in bytes of UTF-8.
         max_answer_bytes: largest answer, in bytes of its arrays.
-        max_queued_rows: texts that may wait; beyond, requests are refused with 429.
-        request_seconds: how long a request may take, waiting included.
+        max_queued_rows: largest number of waiting texts; further requests get HTTP 429.
+        request_seconds: longest time for a request, in seconds, including the wait for other requests.
     """
 
     TITLE: typing.ClassVar = "limits"

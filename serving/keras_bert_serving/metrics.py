@@ -30,7 +30,9 @@ class Metrics:
         self.batch_rows = self._of_batches("batch_rows", "Rows that ran together", ROWS)
         self.batch_seconds = self._of_batches("batch_seconds", "Time that a batch ran", SECONDS)
         self.waiting_seconds = self._of_batches("waiting_seconds", "Time that the oldest of a batch waited", SECONDS)
-        self.queued_rows = prometheus_client.Gauge("keras_bert_queued_rows", "Rows that wait", registry=self.registry)
+        self.queued_rows = prometheus_client.Gauge(
+            "keras_bert_queued_rows", "Examples that wait", registry=self.registry
+        )
 
     def _of_batches(self, name, text, buckets):
         return prometheus_client.Histogram(

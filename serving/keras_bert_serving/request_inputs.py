@@ -122,7 +122,7 @@ def shortened(value):
 def check_shape(name, shape, wanted, limits):
     """Raises ServingError unless an array of the shape is one that the signature takes, and within the limits."""
     if shape:
-        limits.check("max_rows", shape[0], "The request has {} rows")
+        limits.check("max_rows", shape[0], "The request has {} examples")
     fits = wanted.shape is None or (
         len(shape) == len(wanted.shape)
         and all(size in (None, found) for size, found in zip(wanted.shape, shape, strict=True))

@@ -103,7 +103,7 @@ class RequestQueue:
         rows, of_row = rows_of(inputs), texts_of_row(inputs)
         if of_row > self.max_batch_size:
             raise invalid(
-                f"A row of the request has {of_row} texts; the server takes at most {self.max_batch_size} (option "
+                f"An example of the request has {of_row} texts; the server takes at most {self.max_batch_size} (option "
                 "--max_batch_size), since they are computed together."
             )
         lengths = row_lengths(inputs, rows or 1)
@@ -153,7 +153,7 @@ class RequestQueue:
         if self.queued_rows + rows > self.max_queued_rows:
             raise ServingError(
                 StatusCode.RESOURCE_EXHAUSTED,
-                f"{self.queued_rows} rows are waiting and {rows} more would exceed {self.max_queued_rows} "
+                f"{self.queued_rows} examples are waiting and {rows} more would exceed {self.max_queued_rows} "
                 "(option --max_queued_rows): try again later.",
             )
 
@@ -262,4 +262,4 @@ def check_rows(outputs, rows):
     """Raises ValueError unless each output has a row for each row of the batch."""
     for name, array in outputs.items():
         if array.ndim == 0 or len(array) != rows:
-            raise ValueError(f"output {name} has shape {array.shape} for {rows} rows")
+            raise ValueError(f"output {name} has shape {array.shape} for {rows} examples")

@@ -152,7 +152,7 @@ def test_the_inputs_of_a_request_are_limited_together(services, allocates_nothin
         services[0].Predict(request)
 
 
-@pytest.mark.parametrize(("sizes", "message"), [([2000], "has 2000 rows"), ([1, 9], "has shape [1, 9]")])
+@pytest.mark.parametrize(("sizes", "message"), [([2000], "has 2000 examples"), ([1, 9], "has shape [1, 9]")])
 def test_rows_and_shapes_are_checked_before_arrays_are_made(services, allocates_nothing, sizes, message):
     request = request_of(["a"])
     claim(request.inputs["text"], tf.string, *sizes)

@@ -47,7 +47,7 @@ def test_ragged_lists_and_values_of_another_type_or_range_are_refused(value, dty
 @pytest.mark.parametrize(
     ("wanted", "value", "message"),
     [
-        (TEXTS, [""] * 2000, "has 2000 rows; this server takes at most 1024"),
+        (TEXTS, [""] * 2000, "has 2000 examples; this server takes at most 1024"),
         (TEXTS, [[[""]]], r"has shape \[1, 1, 1\], expected \[\?\]"),
         (ENDINGS, [[], []], r"has shape \[2, 0\], expected \[\?,\?\]"),
         (Array(FLOAT, None), np.array([1e39]), "outside the range of float32"),
@@ -65,7 +65,7 @@ def test_a_row_of_many_keys_is_quoted_without_being_read():
             yield from "abcdefghijklmnop"
             pytest.fail("was read")
 
-    with pytest.raises(ServingError, match="Row 1 of 'instances' has other inputs than the first"):
+    with pytest.raises(ServingError, match="Example 1 of 'instances' has other inputs than the first"):
         columns_of_rows([{"text": "a"}, Row.fromkeys(range(1000))], MEASURE)
 
 

@@ -160,7 +160,7 @@ def test_models_take_turns():
 def test_the_texts_of_a_row_count():
     """A row of multiple choice computes as many texts as it has endings."""
     (refused, found), batches = run([choices(1, 33), choices(10, 8)], ENDINGS, max_batch_size=32)
-    assert "A row of the request has 33 texts; the server takes at most 32" in str(refused)
+    assert "An example of the request has 33 texts; the server takes at most 32" in str(refused)
     assert found["length"].tolist() == [1] * 10 and [len(batch) for batch in batches] == [4, 4, 2]
     _, batches = run([choices(1, 8)] * 5, ENDINGS, max_batch_size=16)
     assert [len(batch) for batch in batches] == [2, 2, 1]

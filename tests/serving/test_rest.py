@@ -82,7 +82,7 @@ def test_the_metadata_hold_the_signatures(server):
         (b"[NaN" * 1200, "JSON Parse error"),
         (b"[1]", "Is not object"),
         ({"instances": ["a"], "inputs": ["a"]}, "one of the keys"),
-        ({"instances": []}, "a list with rows"),
+        ({"instances": []}, "a list of examples"),
         ({"instances": [None]}, "takes strings"),
         ({"instances": [["a"]]}, "has shape [1, 1]"),
         ({"instances": ["a", ["b"]]}, "takes strings"),

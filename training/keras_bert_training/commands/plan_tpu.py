@@ -116,11 +116,11 @@ def search(config, topology, devices, phase):
             figures = compile_step(model, devices, rows * replicas, phase, config)
             left = memory - bytes_of(figures) if figures["fits"] else None
             verdict = f"fit, {left / GIB:.1f} GiB are left" if figures["fits"] else f"do not fit, {figures['needed']}"
-            say(f"    {rows} rows a chip {verdict}; compiling took {figures['compile_seconds']:.0f} s")
+            say(f"    {rows} sequences a chip {verdict}; compiling took {figures['compile_seconds']:.0f} s")
             return left
 
         rows, what = most(room), "with" if checkpointing else "without"
-        say(f"  {topology}, {phase['name']}: {rows} rows a chip {what} gradient checkpointing")
+        say(f"  {topology}, {phase['name']}: {rows} sequences a chip {what} gradient checkpointing")
         setting = {"topology": topology, "phase": phase["name"], "checkpointing": checkpointing}
         found.append({**setting, "rows_a_chip": rows})
     return found
@@ -288,7 +288,7 @@ def estimate(figures, chip):
 
 def print_figures(figures, chip, phase):
     """Prints what one compiled step needs of a chip, and the days that the phase takes."""
-    say(f"{figures['topology']}, {figures['chips']} chips, {figures['phase']}, {figures['rows']:,} rows a step")
+    say(f"{figures['topology']}, {figures['chips']} chips, {figures['phase']}, {figures['rows']:,} sequences a step")
     if not figures["fits"]:
         say(f"  does not fit: {figures['needed']} of memory; compiling took {figures['compile_seconds']:.0f} s")
         return
@@ -308,6 +308,6 @@ def print_figures(figures, chip, phase):
     say(
         f"  ESTIMATE, at published rates: arithmetic {arithmetic:.0f} ms, memory {known}, links {links:.0f}: a step "
         f"takes {least:.0f} ms if all overlaps, {most_:.0f} if the links do not and nothing stays within the chip; the "
-        f"recipe's {recipe_rows / 1e6:,.0f} million rows take {days[0]:{digits}} to {days[1]:{digits}} days"
+        f"recipe's {recipe_rows / 1e6:,.0f} million sequences take {days[0]:{digits}} to {days[1]:{digits}} days"
     )
     say(f"  compiling took {figures['compile_seconds']:.0f} s")

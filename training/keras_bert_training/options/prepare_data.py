@@ -65,7 +65,7 @@ class PrepareConfig:
     GROUPS: typing.ClassVar = {
         "the text": ("text_format", "text_field", "language", "language_exponent", "skip_unreadable"),
         "the vocabulary": ("tokenizer", "vocab", "vocabulary_size", "lowercase"),
-        "the rows": (
+        "the examples": (
             *("sequence_length", "long_sequence_length", "pairs", "packed", "static_masks", "masking_unit"),
             "phrases",
             *("short_sequence_probability", "predictions_per_sequence", "duplicates", "seed"),

@@ -98,7 +98,7 @@ class RowOptions:
             streams.
     """
 
-    TITLE: typing.ClassVar = "the rows"
+    TITLE: typing.ClassVar = "the examples"
 
     sequence_length: int | None = None
     batch_size: int = 32

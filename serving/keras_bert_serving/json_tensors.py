@@ -73,9 +73,7 @@ def predict_answer(outputs, in_rows, warnings=()):
         return to_json({"outputs": next(iter(shown.values())) if len(shown) == 1 else shown, **beside}, outputs)
     sizes = {array.shape[0] if array.ndim else None for array in outputs.values()}
     if len(sizes) > 1 or None in sizes:
-        raise invalid(
-            "The outputs have different numbers of examples: send 'inputs' instead of 'instances'."
-        )
+        raise invalid("The outputs have different numbers of examples: send 'inputs' instead of 'instances'.")
     if len(shown) == 1:
         return to_json({"predictions": next(iter(shown.values())), **beside}, outputs)
     names = list(shown)

@@ -1,6 +1,6 @@
 """Asks the TPU compiler what a recipe needs on TPUs, on a machine without a TPU.
 
-    pip install 'keras_bert_impl[jax,tpu-plan]'
+    pip install 'keras_bert_impl[jax,training,tpu-plan]'
     keras-bert plan-tpu --topology v5e:4x4 --recipe bert_large --global_batch 4096
     keras-bert plan-tpu --topology v5e:4x4 --recipe bert_large --search
 

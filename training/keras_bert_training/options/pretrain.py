@@ -93,7 +93,7 @@ class RowOptions:
         batch_size: number of examples in a batch.
         validation_batches: number of validation batches after each round, with examples from all files of the split.
         streams: number of streams to divide the files into. A batch takes equally many examples from each stream, and
-            each of several JAX processes reads only its own streams: for more than about 150 chips, where reading all
+            each of several JAX processes reads only its own streams: for more than about 48 chips, where reading all
             files limits the speed. The batches are the same for any number of processes that divides the number of
             streams.
     """

@@ -165,7 +165,7 @@ class BigBirdEncoder(FamilyEncoder):
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size); `pooled_output` (batch, hidden_size), except for
             task "text"; and the optional outputs of BertEncoder.
-    Raises: ValueError also for packed=True if rows may be too long for full attention.
+    Raises: ValueError also for packed=True, if inputs may be too long for full attention.
     """
 
     config_class = BigBirdConfig

@@ -50,8 +50,8 @@ class ErnieConfig(EncoderConfig):
 class ErnieEncoder(FamilyEncoder):
     """Turns token IDs into vectors with ERNIE, as a functional Keras model.
 
-    Its pre-training masks whole phrases and entities, see `masking.MaskingRule`; the published checkpoint has ReLU.
-    ERNIE 2.0 and 3.0 add an embedding of the pre-training task, which is always that of task 0 here.
+    Its pre-training masks whole phrases and entities (`masking.MaskingRule`), and the published checkpoint has ReLU.
+    ERNIE 2.0 and 3.0 add an embedding of the pre-training task; here it is always that of task 0.
 
     Arguments, inputs, outputs and errors are those of BertEncoder.
 

@@ -26,11 +26,11 @@ class RobertaConfig(EncoderConfig):
     Arguments and errors are those of BertConfig, without direction, and:
 
     Args:
-        max_length (int, optional): largest number of tokens. The position table has pad_id + 1 more rows, and
+        max_length (int, optional): largest number of tokens. There are pad_id + 1 more position embeddings, and
             `config.json` gives their number: 514 for 512. Default: 512.
         num_segments (int, optional): number of segment embeddings. Default: 1, which all tokens share.
         activation (str, optional): only "gelu", with which transformers computes the heads. Default: "gelu".
-        pad_id (int, optional): ID of the padding token; positions are counted from the row after it. Default: 1.
+        pad_id (int, optional): ID of the padding token; positions are counted from pad_id + 1. Default: 1.
     """
 
     vocabulary_size: int = 50265

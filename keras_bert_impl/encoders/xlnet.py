@@ -93,7 +93,8 @@ class XLNetConfig(EncoderConfig):
 
     @classmethod
     def from_dict(cls, fields):
-        """As EncoderConfig; earlier versions also wrote the lengths of a memory."""
+        """Returns the configuration of a dict of all fields, as `to_dict` returns it."""
+        # Earlier versions also wrote the lengths of a memory.
         return super().from_dict({name: fields[name] for name in set(fields) - {"memory_length", "reused_length"}})
 
     @classmethod

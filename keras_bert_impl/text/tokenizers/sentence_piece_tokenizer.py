@@ -128,7 +128,8 @@ class SentencePieceTokenizer(Tokenizer):
         return {name: getattr(self, name) for name in self.options}
 
     def pipeline(self, masks: bool = False) -> Pipeline:
-        """The tokenizer of the `tokenizers` library that is like this one; see `sentence_piece_model.pipeline_of`."""
+        """Returns the equivalent tokenizer of the `tokenizers` library, which can be saved; with `masks`, it recognizes
+        the mask token in a text."""
         hidden = {*self.names, *self.further_controls} - {self.names[-1] if masks else None}
         pipeline = pipeline_of(self, hidden)
         if masks:
@@ -297,7 +298,7 @@ class AlbertTokenizer(SentencePieceTokenizer):
         return [*quotes, *accents, *([{"type": "Lowercase"}] if lowercase else [])]
 
     def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text without control tokens."""
+        """Returns the IDs of each text without control tokens."""
         prepared = [self._prepared(text)[0] for text in texts]
         found = self.processor.encode(prepared, out_type=int)
         return [
@@ -394,10 +395,10 @@ class XLMRobertaTokenizer(SentencePieceTokenizer):
 
 
 class CamembertTokenizer(XLMRobertaTokenizer):
-    """CamemBERT's tokenizer (Martin et al. 2020): XLM-RoBERTa's, with other ids before the pieces of its model.
+    """The tokenizer of CamemBERT (Martin et al. 2020): XLM-RoBERTa's, with other IDs before the model's tokens.
 
     Args:
-        model: path of a sentencepiece.bpe.model, or its content.
+        model (str, pathlib.Path or bytes): path of a sentencepiece.bpe.model, or its content.
     """
 
     kind = "camembert_sentence_piece"
@@ -472,9 +473,8 @@ class BigBirdTokenizer(SentencePieceTokenizer):
 
     Nothing is lower-cased or normalized, except that several spaces become one. The inputs are `[CLS] text [SEP]`, and
     `[CLS] text [SEP] pair [SEP]` for pairs, with segments 0 and 1; transformers gives segments only on request. The
-    published model would recognize [CLS], [SEP], [MASK] and <s> in texts; here they are ordinary text, as in all
-    tokenizers of this library, and the saved model says so. Other reserved names, such as <unused_50>, are recognized.
-    All tokens of the published model are equally probable, so the split is the one that sentencepiece chooses.
+    published model would recognize [CLS], [SEP], [MASK] and <s> in texts; here, and in models saved here, they are
+    ordinary text. Other reserved names, such as <unused_50>, are recognized.
 
     Args:
         model (str, pathlib.Path or bytes): path of a spiece.model, or its content.

@@ -202,7 +202,6 @@ class LongformerEncoder(FamilyEncoder):
     Differences from RoBERTa: a token attends to a window around it and to global tokens, which attend to the whole
     sequence by projections of their own. Which tokens are global depends on the head, as in transformers: the first
     token for a TextClassifier, the question for a QuestionAnswerer, the choice for MultipleChoice, none for the others.
-    Such a head has another encoder, made of the same layers.
 
     Arguments and errors are those of BertEncoder, and:
 

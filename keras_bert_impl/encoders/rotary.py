@@ -54,15 +54,7 @@ POST_NORM_KEYS = (
 
 @dataclasses.dataclass(frozen=True)
 class RotaryConfig(EncoderConfig):
-    """The fields that the configurations of this file share, in addition to those of BertConfig.
-
-    Args:
-        max_length (int, optional): largest number of tokens. There are no position embeddings.
-        rotary_theta (float, optional): base of the angles by which queries and keys are rotated.
-        rotary_factor (float, optional): divides positions ("linear" in config.json), or with a `trained_length` makes
-            the base grow with the length ("dynamic"); see `RotaryPositions`. Default: 1.0.
-        trained_length (int, optional): largest length without that growth. Default: None, no growth.
-    """
+    """The fields that the configurations of this file share, in addition to those of BertConfig; see EuroBertConfig."""
 
     rotary_theta: float = 10_000.0
     rotary_factor: float = 1.0

@@ -276,9 +276,8 @@ class XLNetEncoder(FamilyEncoder):
     their own. Words are predicted by a second stream of queries, which know the position of a word but not the word: in
     a random order (`Pretrainer(encoder, permuted={})`), or each without the others (`MaskedLM`).
 
-    Padding may be on either side. transformers pads on the left, which gives the same vectors; with padding on the
-    right it takes padding for <cls>. transformers and Google's code also apply dropout inside the feed-forward layer.
-    Arguments and errors are those of BertEncoder.
+    Padding may be on either side, with the same vectors; transformers needs it on the left. Unlike there and in
+    Google's code, there is no dropout inside the feed-forward layer. Arguments and errors are those of BertEncoder.
 
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size), and the optional outputs of BertEncoder.

@@ -13,10 +13,9 @@ from keras_bert_impl.layers.sample_tokens import EVALUATION_SEED
 class PermutedRows(ConfiguredLayer):
     """Prepares permuted language modelling for MPNet (Song et al. 2020, section 2), without moving a token.
 
-    An order of the predicted tokens is which tokens attend to which, as in microsoft/MPNet's
-    `make_query_and_content_mask`. After a sequence's tokens comes a masked form of each predicted token, and after
-    these the same again, as the queries that predict the tokens. All attend to the tokens that are not predicted, and
-    to none of the queries. Besides:
+    The order of the predicted tokens only decides which tokens attend to which, as in microsoft/MPNet. After a
+    sequence's tokens comes a masked form of each predicted token, and after these the same again, as the queries that
+    predict the tokens. All attend to the tokens that are not predicted, and to none of the queries. In addition:
 
     - a predicted token attends to itself, to those before it in the order, and to the masked forms of those after it;
     - a query attends to those before its token, and to the masked forms of its token and of those after it;

@@ -29,8 +29,7 @@ class ElectraPretrainer(SumOfMeansModel):
     ELECTRA's generator is narrower and shares the embeddings. DeBERTa's (He et al. 2021, "DeBERTaV3", sections 3.1 and
     3.3) has fewer layers and the enhanced mask decoder. Its token embedding is shared without the discriminator's
     gradients: the discriminator's is the generator's plus a trained difference that starts at zero. Weight decay
-    shrinks this difference. Microsoft's code has a detection weight of 10 by default, and an optimizer for each model;
-    here one optimizer clips the gradients of both together.
+    shrinks this difference. One optimizer clips the gradients of both models together.
 
     A `layer_decay` counts layers from the top of the deeper model. Frozen embeddings of the discriminator stay as they
     are, while the generator's are trained.

@@ -49,6 +49,11 @@ class TrainingBatches(keras.utils.PyDataset):
     labels), two dicts of arrays: the names are `features.PRETRAINING_INPUTS` and `features.PRETRAINING_LABELS`, or
     those with PACKED_ before them.
 
+        paths = sorted(pathlib.Path("data/pretraining/128/train").iterdir())  # by keras-bert prepare-data
+        files = RowFiles(paths, kbi.tokenizers.open_tokenizer("data"), RowFormat(128, 20))
+        batches = TrainingBatches(files, MaskingRule(files.tokenizer), batch_size=256)
+        model.fit(batches, steps_per_epoch=1000)  # a Pretrainer
+
     Args:
         files (RowFiles): the files.
         masking (MaskingRule): how to mask; or a NextTokens, which masks nothing; None for files with static masks.

@@ -46,10 +46,8 @@ class Tokenizer:
         added_tokens (list or dict): tokens that are never split; None if the algorithm has none.
         kind (str): name of the algorithm, as in `keras-bert prepare-data --tokenizer`.
         files (tuple of str): names of the files that `save_pretrained` writes.
-        template: arrangement of control tokens and texts in an input.
-        published_class, similar_classes: names of the tokenizer's classes in transformers.
-        listed_tokens: further tokens that files of the family list, without an effect on the IDs of texts.
-        stripped: white space before a mask that belongs to the mask token.
+        template, stripped: arrangement of control tokens and texts; white space before a mask that belongs to it.
+        published_class, similar_classes, listed_tokens: for files, classes in transformers and further tokens.
 
     A subclass also has these methods:
         ids_batch(texts): the IDs of each text without control tokens.

@@ -42,9 +42,6 @@ class WordPieceTokenizer(Tokenizer):
             `tokenizers` library, such as {"[E1]": {"special": True}}. New ones are appended to the vocabulary.
             Default: None.
 
-    Attributes:
-        names: the control tokens: padding, unknown, first, separator, mask.
-
     Raises: FileNotFoundError; ValueError if one of [PAD] [UNK] [CLS] [SEP] [MASK] is missing.
 
     Example:

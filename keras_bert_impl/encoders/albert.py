@@ -24,7 +24,7 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 class AlbertConfig(EncoderConfig):
     """Configuration of an ALBERT model. The defaults are albert-base-v2 (Lan et al. 2020, table 1).
 
-    Arguments and errors are those of BertConfig, without direction, and:
+    Arguments and errors are those of BertConfig, without direction, with the defaults in the signature, and:
 
     Args:
         embedding_size (int, optional): width of the embeddings, which a dense layer projects to hidden_size.

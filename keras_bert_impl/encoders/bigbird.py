@@ -27,7 +27,7 @@ NO_ANSWER = 1e6  # taken from the scores of a question's tokens, as in transform
 class BigBirdConfig(EncoderConfig):
     """Configuration of a BigBird model. The defaults are bigbird-roberta-base (Zaheer et al. 2020, section 4, ITC).
 
-    Arguments and errors are those of BertConfig, without direction, and:
+    Arguments and errors are those of BertConfig, without direction, with the defaults in the signature, and:
 
     Args:
         sep_id (int, optional): ID of the separator token, by which a QuestionAnswerer finds the question. Default: 66.

@@ -15,7 +15,7 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 class ErnieConfig(EncoderConfig):
     """Configuration of an ERNIE model. The defaults are ERNIE 1.0 (Sun et al. 2019, section 4.1).
 
-    Arguments and errors are those of BertConfig, without direction, and:
+    Arguments and errors are those of BertConfig, without direction, with the defaults in the signature, and:
 
     Args:
         vocabulary_size, activation, max_length, layer_norm_epsilon (optional): default to 18000, "relu", 513 and 1e-5,

@@ -29,7 +29,7 @@ GLOBAL_MASK = "global_mask"  # the input of "given"
 class LongformerConfig(roberta.RobertaConfig):
     """Configuration of a Longformer model. The defaults are longformer-base-4096 (Beltagy et al. 2020, section 5).
 
-    Arguments and errors are those of RobertaConfig, and:
+    Arguments and errors are those of RobertaConfig, with the defaults in the signature, and:
 
     Args:
         attention_window (int or list of int, optional): number of tokens in a window besides the token itself, half of

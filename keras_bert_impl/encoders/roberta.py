@@ -23,7 +23,7 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 class RobertaConfig(EncoderConfig):
     """Configuration of a RoBERTa model. The defaults are roberta-base (Liu et al. 2019, section 3.1 and table 9).
 
-    Arguments and errors are those of BertConfig, without direction, and:
+    Arguments and errors are those of BertConfig, without direction, with the defaults in the signature, and:
 
     Args:
         max_length (int, optional): largest number of tokens. There are pad_id + 1 more position embeddings, and
@@ -69,7 +69,9 @@ class RobertaConfig(EncoderConfig):
 @dataclasses.dataclass(frozen=True)
 class XLMRobertaConfig(RobertaConfig):
     """Configuration of an XLM-RoBERTa model. The defaults are xlm-roberta-base (Conneau et al. 2020, section 3).
-    Arguments and errors are those of RobertaConfig."""
+
+    Arguments and errors are those of RobertaConfig.
+    """
 
     vocabulary_size: int = 250002
 

@@ -126,7 +126,7 @@ class EuroBertConfig(RotaryConfig):
         tie_word_embeddings (bool, optional): whether a masked-LM head scores words by the token embedding.
             Default: False.
 
-    Other arguments are those of `BertConfig`, without num_segments and direction.
+    Other arguments are those of `BertConfig`, without num_segments and direction, with the defaults in the signature.
     """
 
     vocabulary_size: int = 128256
@@ -265,7 +265,7 @@ class NomicBertConfig(RotaryConfig):
     """Configuration of a NomicBERT model. The defaults are nomic-bert-2048 (Nussbaum et al. 2024).
 
     Arguments are those of `BertConfig`, without direction, and rotary_theta, rotary_factor and trained_length of
-    `EuroBertConfig`.
+    `EuroBertConfig`, with the defaults in the signature.
     """
 
     vocabulary_size: int = 30528
@@ -319,7 +319,7 @@ class GteConfig(RotaryConfig):
         num_segments (int, optional): number of segment embeddings; 0 for none, as in the English models. Default: 1.
 
     Other arguments are those of `BertConfig`, without direction, and rotary_theta, rotary_factor and trained_length of
-    `EuroBertConfig`. `activation` can only be "gelu".
+    `EuroBertConfig`, with the defaults in the signature. `activation` can only be "gelu".
     """
 
     vocabulary_size: int = 250048

@@ -32,7 +32,8 @@ from keras_bert_impl.layers.self_attention import split_dense
 class XLNetConfig(EncoderConfig):
     """Configuration of an XLNet model. The defaults are xlnet-base-cased (Yang et al. 2019, appendix A.4).
 
-    Arguments and errors are those of BertConfig, without num_segments and direction, and:
+    Arguments and errors are those of BertConfig, without num_segments and direction, with the defaults in the
+    signature, and:
 
     Args:
         hidden_size (int, optional): width of every layer, an even number, for pairs of sine and cosine. Default: 768.

@@ -31,7 +31,7 @@ class QueryStream(ConfiguredLayer):
 
     Input:  mask_positions (batch, predictions), where 0 is padding except in the first column, since an XLNet's
             sequence begins with a word; padding_mask and segment_ids (batch, length); optionally sequence_ids (batch,
-            length) of packed rows; int32.
+            length) for packing; int32.
     Output: dict of `places`, the position of each query's token, int32 (batch, predictions), -1 for padding;
             `query_places`, the positions of the queries after the tokens, int32 (batch, predictions); `attention_mask`,
             bool (batch, 1, length + predictions, length), and `same_segment`, bool (batch, length + predictions,

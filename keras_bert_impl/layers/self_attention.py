@@ -31,8 +31,8 @@ class MultiHeadSelfAttention(ConfiguredLayer):
             `attention_mask`, bool, broadcastable to (batch, heads, length, length), True where a query (third axis) may
                 attend to a key (fourth axis); without it, tokens do not attend to those that Keras masks, as by an
                 `Embedding(mask_zero=True)`;
-            `sequence_ids` (batch, length), int, for packed rows: those that `AttentionMask` made the mask from, since
-                some kernels read them instead;
+            `sequence_ids` (batch, length), int, for packing: those that `AttentionMask` made the mask from, since some
+                kernels read them instead;
             `attention_bias`, float, broadcastable to (batch, heads, length, length), which is added to the scaled
                 products, as for relative positions;
             `window`, the largest distance between a query and a key that it attends to;

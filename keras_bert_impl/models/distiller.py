@@ -21,8 +21,8 @@ class Distiller(SumOfMeansModel):
       temperature (Hinton et al. 2015, section 2);
     - `masked_lm_loss`: the masked words themselves;
     - `cosine_loss`: 1 - the cosine of the last hidden states (DistilBERT, Sanh et al. 2019, sections 2 and 3);
-    - `hidden_state_loss`: the mean squared difference of the embeddings, and of each layer from one of the teacher's,
-      evenly spaced, summed over the layers (TinyBERT, Jiao et al. 2020, section 3, equations 8 and 9).
+    - `hidden_state_loss`: the mean squared difference of the embeddings, and of each layer from one of the teacher's
+      layers, evenly spaced, summed over all (TinyBERT, Jiao et al. 2020, section 3, equations 8 and 9).
 
     If the widths differ, a dense layer maps the student's states to the teacher's; it is trained, but not saved. The
     default weights and temperature are those of DistilBERT's authors.

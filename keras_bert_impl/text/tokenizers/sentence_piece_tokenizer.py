@@ -257,9 +257,9 @@ class SentencePieceTokenizer(Tokenizer):
 class AlbertTokenizer(SentencePieceTokenizer):
     """The tokenizer of ALBERT (Lan et al. 2020, section 3.2): SentencePiece after lower-casing.
 
-    As in google-research/albert's tokenization.py, the quotation marks `` and '' become ", accents are removed unless
-    `keep_accents`, and a token that ends in a digit and a comma is split once more, so that "2018," and "2018" begin
-    alike. The inputs are `[CLS] text [SEP]`, and `[CLS] text [SEP] pair [SEP]` for pairs, with segments 0 and 1.
+    As in Google's code, the quotation marks `` and '' become ", and accents are removed unless `keep_accents`. A token
+    that ends in a digit and a comma is split once more, so that "2018," and "2018" begin alike. The inputs are
+    `[CLS] text [SEP]`, and `[CLS] text [SEP] pair [SEP]` for pairs, with segments 0 and 1.
 
     Args:
         model (str, pathlib.Path or bytes): path of a spiece.model, or its content.

@@ -86,8 +86,6 @@ class CoSENTLoss(keras.losses.Loss):
         >>> model.compile(kbi.optimization.BertAdamW(2e-5), loss, metrics=[spearman])
         >>> pairs = ["A cat sleeps.", "It rains."], ["A cat rests.", "Stocks fell."]
         >>> history = model.fit(pairs, [4.5, 0.5], verbose=0)
-        >>> sorted(history.history)
-        ['loss', 'spearman']
     """
 
     columns, takes_similarities, label_range = (2, 2), True, None
@@ -208,9 +206,8 @@ class EmbedDistillLoss(WeightedLoss):
     Example:
         >>> model = kbi.TextEmbedder.from_pretrained("small_english")
         >>> model.compile(kbi.optimization.BertAdamW(2e-5), kbi.embedding_losses.EmbedDistillLoss("mse"))
-        >>> texts = ["A cat sleeps.", "It rains."]
         >>> taught = np.random.default_rng(0).normal(size=(2, 256))  # by the teacher's embed(texts)
-        >>> history = model.fit(texts, taught, verbose=0)
+        >>> history = model.fit(["A cat sleeps.", "It rains."], taught, verbose=0)
     """
 
     columns, takes_similarities, takes_vectors = (1, None), True, True
@@ -254,8 +251,7 @@ class MarginMSELoss(WeightedLoss):
     Example:
         >>> model = kbi.TextEmbedder.from_pretrained("small_english")
         >>> model.compile(kbi.optimization.BertAdamW(2e-5), kbi.embedding_losses.MarginMSELoss())
-        >>> triplets = ["capital of France"], ["It is Paris."], ["Bananas are yellow."]
-        >>> history = model.fit(triplets, [3.7], verbose=0)
+        >>> history = model.fit((["capital of France"], ["Paris"], ["Bananas"]), [3.7], verbose=0)
     """
 
     columns, takes_similarities, label_range = (3, 3), True, None
@@ -387,8 +383,7 @@ class TripletLoss(WeightedLoss):
     Example:
         >>> model = kbi.TextEmbedder.from_pretrained("small_english")
         >>> model.compile(kbi.optimization.BertAdamW(2e-5), kbi.embedding_losses.TripletLoss(margin=0.5))
-        >>> triplets = ["capital of France"], ["It is Paris."], ["Bananas are yellow."]
-        >>> history = model.fit(triplets, verbose=0)
+        >>> history = model.fit((["capital of France"], ["Paris"], ["Bananas"]), verbose=0)
     """
 
     columns, takes_similarities = (3, 3), False

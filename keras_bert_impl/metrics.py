@@ -27,11 +27,10 @@ class ClassScore(keras.metrics.Metric):
     Raises: ValueError for an unknown figure, or a class_number that is no class.
 
     Example:
-        >>> classes = ["negative", "positive"]
-        >>> model = kbi.TextClassifier.from_pretrained("small_english", class_names=classes)
+        >>> model = kbi.TextClassifier.from_pretrained("small_english", num_classes=2)
         >>> score = kbi.metrics.ClassScore("f1_score", num_classes=2, class_number=1)
         >>> model.compile(kbi.optimization.BertAdamW(5e-5), model.loss, metrics=[score])
-        >>> history = model.fit(["I loved it.", "Far too long."], ["positive", "negative"], verbose=0)
+        >>> history = model.fit(["I loved it.", "Far too long."], [1, 0], verbose=0)
         >>> sorted(history.history)
         ['f1_score', 'loss']
     """

@@ -51,7 +51,6 @@ def distributed(options):
         >>> options = Distribution(distribution="single")  # on JAX, for example, "data_parallel"
         >>> with distributed(options):
         ...     model = kbi.TextClassifier.from_pretrained("small_english", num_classes=2)
-        ...     history = model.fit(["Good.", "Bad."], [1, 0], verbose=0)
         ...     num_replicas()
         1
     """

@@ -14,9 +14,6 @@ from keras_bert_impl.layers.dropout import Dropout, dropped_as
 class MultiHeadSelfAttention(ConfiguredLayer):
     """Scaled dot-product self-attention in several heads (Vaswani et al. 2017, section 3.2).
 
-    Query, key and value come from one matrix product. `kernels.attention` computes the rest in the way that suits
-    backend and device; probabilities that are kept in memory are float32.
-
     Args:
         num_heads (int): number of heads, a divisor of the input's width.
         dropout_rate (float, optional): dropout of the attention probabilities. BERT: 0.1. Default: 0.0.

@@ -89,11 +89,11 @@ class ElectraPretrainer(SumOfMeansModel):
         """Sets the optimizer; the loss is part of the model.
 
         Args:
-            optimizer (str or keras.optimizers.Optimizer, optional): for DeBERTa a BertAdamW, BertStableAdamW or
-                BertLamb. Default: "rmsprop", Keras' default.
+            optimizer (str or keras.optimizers.Optimizer, optional): for DeBERTa one of this library's, which keep both
+                embeddings together. Default: "rmsprop", Keras' default.
             arguments: further arguments of `keras.Model.compile`.
 
-        Raises: ValueError for another optimizer with DeBERTa, which could not keep the two embeddings together.
+        Raises: ValueError for another optimizer with DeBERTa.
         """
         super().compile(optimizer=optimizer, **arguments)
         leader, follower = (encoder.token_embedding.embeddings for encoder in (self.masked_lm.encoder, self.encoder))

@@ -165,10 +165,10 @@ class TaskModel(EpochLossModel):
 
         Args:
             x: texts: a list or array of str, or a column of pandas, polars, PyArrow or Hugging Face `datasets`. Pairs
-                of texts: a tuple of two columns, `(questions, contexts)`, or a list of 2-tuples. Datasets: a
-                `tf.data.Dataset` or a PyTorch `DataLoader` of texts, (texts, labels), (texts, labels, weights), or of
-                dicts with the keys "text", "text_pair" and "label". Token IDs: a dict of arrays. Other values go to
-                `keras.Model.fit`.
+                of texts, for a model that takes them: a tuple of two columns, `(questions, contexts)`, or a list of
+                2-tuples. Datasets: a `tf.data.Dataset` or a PyTorch `DataLoader` of texts, (texts, labels), (texts,
+                labels, weights), or of dicts with the keys "text", "text_pair" and "label". Token IDs: a dict of
+                arrays. Other values go to `keras.Model.fit`.
             y (list, array or column, optional): labels. Default: None, for data that hold their labels, or need none.
             batch_size (int, optional): number of examples in a batch. Default: 32.
             epochs (int, optional): number of passes over the data. Default: 1.

@@ -76,7 +76,7 @@ class Masking:
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MaskedLMPreprocessor(TextPreprocessor):
-    """Makes masked inputs and labels for a `MaskedLM` from texts or pairs, with new masks in each call.
+    """Makes masked inputs and labels for a `MaskedLM` from texts, or from pairs of texts, with new masks in each call.
 
     Args:
         tokenizer (Tokenizer): tokenizer.

@@ -429,9 +429,8 @@ class DebertaV2Tokenizer(SentencePieceTokenizer):
     """The tokenizer of DeBERTa versions 2 and 3 (He et al. 2021): SentencePiece, with [MASK] after its tokens.
 
     Nothing is lower-cased. A model with byte fallback, as in version 3, turns an unknown character into its bytes, as
-    Microsoft's code does; the fast tokenizer of transformers 4 gives [UNK], and that of transformers 5 normalizes
-    differently. The inputs are `[CLS] text [SEP]`, and `[CLS] text [SEP] pair [SEP]` for pairs, with segments 0 and 1,
-    which the encoder ignores.
+    Microsoft's code does. The inputs are `[CLS] text [SEP]`, and `[CLS] text [SEP] pair [SEP]` for pairs, with segments
+    0 and 1, which the encoder ignores.
 
     Args:
         model (str, pathlib.Path or bytes): path of an spm.model, or its content.

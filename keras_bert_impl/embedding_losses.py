@@ -69,15 +69,23 @@ class CoSENTLoss(keras.losses.Loss):
     """Loss for pairs with a similarity on any scale: trains the order of the cosines (Su 2022,
     https://kexue.fm/archives/8847).
 
-    It is log(1 + sum of exp(scale * (cosine of pair j - cosine of pair i))) over all i, j of the batch where pair i is
-    more similar than pair j by its label. Spearman's correlation measures the same order. A pair of weight 2 counts
-    like two equal pairs.
+    It is log(1 + sum of exp(scale * (cosine of pair j - cosine of pair i))) over all i, j of the batch where the label
+    of pair i is above that of pair j. Spearman's correlation measures the same order. A pair of weight 2 counts like
+    two equal pairs.
 
     Args:
         scale (float, optional): inverse of the temperature. Default: 20.0, as in sentence-transformers.
 
     Input:  vectors (batch, 2, width).
     Labels: similarities (batch,), on any scale.
+
+    Example:
+        >>> model = kbi.TextEmbedder.from_pretrained("small_english")
+        >>> loss = kbi.embedding_losses.CoSENTLoss()
+        >>> spearman = kbi.embedding_metrics.SpearmanCorrelation(label_range=(0, 5))
+        >>> model.compile(kbi.optimization.BertAdamW(2e-5), loss, metrics=[spearman])
+        >>> pairs = ["A cat sleeps.", "It rains."], ["A cat rests.", "Stocks fell."]
+        >>> history = model.fit(pairs, [4.5, 0.5], verbose=0)
     """
 
     columns, takes_similarities, label_range = (2, 2), True, None
@@ -115,14 +123,18 @@ class CoSENTLoss(keras.losses.Loss):
 class AnglELoss(CoSENTLoss):
     """CoSENTLoss with an angle score instead of the cosine (Li & Li 2024, "AnglE-optimized text embeddings").
 
-    The halves of a vector are the real and imaginary parts of complex numbers; the score is that of the quotient of
-    both vectors, its absolute value. It has a gradient where cosines near 1 or -1 have hardly any.
+    The halves of a vector are the real and imaginary parts of complex numbers. The score is the absolute value of the
+    sum of both parts of the vectors' quotient. It has a gradient where that of cosines near 1 or -1 almost vanishes.
 
     Args:
         scale (float, optional): inverse of the temperature. Default: 20.0, as in sentence-transformers.
 
     Input:  vectors (batch, 2, width).
     Labels: similarities (batch,), on any scale.
+
+    Example:
+        >>> model = kbi.TextEmbedder.from_pretrained("small_english")
+        >>> model.compile(kbi.optimization.BertAdamW(2e-5), kbi.embedding_losses.AnglELoss())
     """
 
     def __init__(self, scale=20.0, name="angle_loss"):
@@ -143,13 +155,19 @@ class ContrastiveLoss(WeightedLoss):
     """Loss for similar and dissimilar pairs (Hadsell et al. 2006, equation 4).
 
     It is half the squared cosine distance for similar pairs, and half the square of max(0, margin - distance) for
-    others; the mean over the batch.
+    others, averaged over the batch.
 
     Args:
         margin (float, optional): distance that dissimilar pairs should have. Default: 0.5, as in sentence-transformers.
 
     Input:  vectors (batch, 2, width).
     Labels: (batch,), 1 for similar pairs, 0 for others.
+
+    Example:
+        >>> model = kbi.TextEmbedder.from_pretrained("small_english")
+        >>> model.compile(kbi.optimization.BertAdamW(2e-5), kbi.embedding_losses.ContrastiveLoss())
+        >>> pairs = ["A cat sleeps.", "It rains."], ["A cat rests.", "Stocks fell."]
+        >>> history = model.fit(pairs, [1, 0], verbose=0)
     """
 
     columns, takes_similarities, label_range = (2, 2), True, (0.0, 1.0)
@@ -172,8 +190,8 @@ class ContrastiveLoss(WeightedLoss):
 class EmbedDistillLoss(WeightedLoss):
     """Loss for texts with a teacher's vectors: the distance of each vector from the teacher's.
 
-    It is the mean over the columns and the batch. A teacher of another width needs its vectors mapped to the student's
-    first, such as by `sklearn.decomposition.TruncatedSVD`.
+    It is the mean over the columns and the batch. Vectors of another width have to be mapped to the student's first,
+    for example by `sklearn.decomposition.TruncatedSVD`.
 
     Args:
         distance_metric (str, optional): "cosine", 1 - the cosine; "mse", the mean squared difference, as in Reimers &
@@ -183,6 +201,13 @@ class EmbedDistillLoss(WeightedLoss):
     Input:  vectors (batch, width) or (batch, columns, width).
     Labels: the teacher's vectors: (batch, width), one for all texts of an example, as for a sentence with its
             translation; or (batch, columns, width).
+    Raises: ValueError for another distance_metric, or for vectors of another width.
+
+    Example:
+        >>> model = kbi.TextEmbedder.from_pretrained("small_english")
+        >>> model.compile(kbi.optimization.BertAdamW(2e-5), kbi.embedding_losses.EmbedDistillLoss("mse"))
+        >>> taught = np.random.default_rng(0).normal(size=(2, 256))  # by the teacher's embed(texts)
+        >>> history = model.fit(["A cat sleeps.", "It rains."], taught, verbose=0)
     """
 
     columns, takes_similarities, takes_vectors = (1, None), True, True
@@ -222,6 +247,11 @@ class MarginMSELoss(WeightedLoss):
 
     Input:  vectors (batch, 3, width): anchor, positive, negative.
     Labels: the teacher's margins, (batch,).
+
+    Example:
+        >>> model = kbi.TextEmbedder.from_pretrained("small_english")
+        >>> model.compile(kbi.optimization.BertAdamW(2e-5), kbi.embedding_losses.MarginMSELoss())
+        >>> history = model.fit((["capital of France"], ["Paris"], ["Bananas"]), [3.7], verbose=0)
     """
 
     columns, takes_similarities, label_range = (3, 3), True, None
@@ -246,13 +276,13 @@ class MatryoshkaLoss(keras.losses.Loss):
     For each width, the leading dimensions of each vector are normalized to length 1.
 
     Args:
-        loss (keras.losses.Loss): one of the losses here, other than EmbedDistillLoss.
+        loss (keras.losses.Loss): a loss of `embedding_losses`, other than EmbedDistillLoss.
         dims (list of int): the widths, such as (384, 128, 64), including the full one.
         weights (list of float, optional): weights of the widths. Default: 1 each.
 
-    Input:  vectors of the loss.
+    Input:  vectors, as for the loss.
     Labels: those of the loss.
-    Raises: ValueError for a width that vectors do not have, and for EmbedDistillLoss.
+    Raises: ValueError for a width that vectors do not have, another number of weights, and EmbedDistillLoss.
 
     Example:
         >>> pairs = kbi.embedding_losses.MultipleNegativesRankingLoss()
@@ -295,10 +325,9 @@ class MatryoshkaLoss(keras.losses.Loss):
 class MultipleNegativesRankingLoss(WeightedLoss):
     """Loss for pairs that belong together, such as questions and answers: the other texts of a batch are the negatives.
 
-    It is the cross-entropy of finding an anchor's positive among all positives and negatives of the batch, by scale *
-    cosine (Henderson et al. 2017, section 4.4). Larger batches are harder. A text equal to the anchor or its positive,
-    and the positives of equal anchors, are not used as negatives; in sentence-transformers the sampler NO_DUPLICATES
-    keeps them out of a batch.
+    It is the cross-entropy of finding an anchor's positive among all positives and negatives of the batch, with scale *
+    cosine as logits (Henderson et al. 2017, section 4.4). Larger batches are harder. Texts equal to the anchor or its
+    positive, and the positives of equal anchors, are not used as negatives.
 
     Args:
         scale (float, optional): inverse of the temperature. Default: 20.0, as in sentence-transformers.
@@ -341,7 +370,7 @@ class MultipleNegativesRankingLoss(WeightedLoss):
 class TripletLoss(WeightedLoss):
     """Loss for triplets: an anchor should be nearer to its positive than to its negative, by a margin.
 
-    It is max(0, |anchor - positive| - |anchor - negative| + margin) with Euclidean distances, the mean over the batch
+    It is max(0, |anchor - positive| - |anchor - negative| + margin) with Euclidean distances, averaged over the batch
     (Reimers & Gurevych 2019, section 3, "triplet objective").
 
     Args:
@@ -350,6 +379,11 @@ class TripletLoss(WeightedLoss):
 
     Input:  vectors (batch, 3, width): anchor, positive, negative.
     Labels: not used.
+
+    Example:
+        >>> model = kbi.TextEmbedder.from_pretrained("small_english")
+        >>> model.compile(kbi.optimization.BertAdamW(2e-5), kbi.embedding_losses.TripletLoss(margin=0.5))
+        >>> history = model.fit((["capital of France"], ["Paris"], ["Bananas"]), verbose=0)
     """
 
     columns, takes_similarities = (3, 3), False

@@ -21,13 +21,16 @@ __all__ = ["RankingAccuracy", "SpearmanCorrelation", "TripletAccuracy"]
 class SpearmanCorrelation(keras.metrics.Metric):
     """Metric for pairs with a similarity: Spearman's correlation of cosine and label, as reported for STS.
 
-    It is computed over all batches of an epoch, exactly as SciPy does, including ties (Reimers & Gurevych 2019, section
-    4.1). It has room for 32,768 pairs; in a longer epoch, the last ones count. The correlation with a constant counts
-    as 0. It is NaN if a label is outside its range, or if a cosine is NaN.
+    It is computed over all batches of an epoch, or its last 32,768 pairs, with ties as in SciPy (Reimers & Gurevych
+    2019, section 4.1). The correlation with a constant counts as 0. It is NaN if a label is outside label_range, or if
+    a cosine is NaN.
 
     Args:
-        label_range (tuple of float, optional): lowest and highest label; (0, 5) for STS-B's own scores. Default: (-1.0,
-            1.0).
+        label_range (tuple of float, optional): lowest and highest label; (0, 5) for STS-B's own scores.
+            Default: (-1.0, 1.0).
+
+    Input:  vectors (batch, 2, width).
+    Labels: similarities (batch,).
     """
 
     columns = (2, 2)

@@ -119,7 +119,11 @@ def divergence(logits, other_logits):
 
 
 class WeightedLoss(keras.losses.Loss):
-    """Base class of losses that are a weighted mean over the batch, and over the epoch, by `weights`."""
+    """Base class of losses that are a weighted mean over the batch and, in the logs, over the epoch.
+
+    Args:
+        name (str): name of the loss.
+    """
 
     def __init__(self, name):
         super().__init__(name=name, reduction="sum", dtype="float32")
@@ -219,8 +223,17 @@ def weighted_mean(values, weights):
 class MultiLabelF1(keras.metrics.F1Score):
     """Metric for texts with several classes: F1 over all pairs of a text and a class.
 
-    A class is predicted if its logit is above 0, a probability above 0.5. With many classes nearly all labels are 0, so
-    that a model that never predicts any has a high accuracy, but an F1 of 0. Labels and logits are (batch, classes).
+    A class is predicted if its logit is above 0, a probability above 0.5. With many classes, nearly all labels are 0: a
+    model that never predicts a class has a high accuracy, but an F1 of 0.
+
+    Input:  logits (batch, classes).
+    Labels: (batch, classes), 1 for a class of the text, else 0.
+
+    Example:
+        >>> f1 = kbi.losses.MultiLabelF1()
+        >>> labels, logits = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[2.0, -1.0], [0.5, 1.0]])
+        >>> round(float(f1(labels, logits)), 3)
+        0.8
     """
 
     def __init__(self, name="f1", dtype=None):
@@ -235,7 +248,17 @@ class MultiLabelF1(keras.metrics.F1Score):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class LabelledAccuracy(keras.metrics.SparseCategoricalAccuracy):
-    """Metric for tokens: accuracy over the tokens that have a label, which is none of `NO_LABEL`."""
+    """Metric for tokens: accuracy over the tokens that have a label. -1 and -100 (`NO_LABEL`) mean no label.
+
+    Input:  logits (batch, length, classes).
+    Labels: int (batch, length).
+
+    Example:
+        >>> accuracy = kbi.losses.LabelledAccuracy()
+        >>> labels, logits = np.array([[1, 0, -100]]), np.array([[[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]]])
+        >>> float(accuracy(labels, logits))
+        0.5
+    """
 
     def __init__(self, name="accuracy", dtype=None):
         super().__init__(name=name, dtype=dtype)

@@ -13,8 +13,8 @@ FIGURES = ("f1_score", "precision", "recall")
 class ClassScore(keras.metrics.Metric):
     """Metric for classes: F1, precision or recall of one class, or their mean over all classes, over an epoch.
 
-    A model with classes takes the mean by its name alone: `metrics=["f1_score"]`. A value that is undefined, for a
-    class that does not occur or is not predicted, counts as 0.
+    For the mean, pass the name alone to a model with classes: `metrics=["f1_score"]`. An undefined value, of a class
+    that does not occur or is not predicted, counts as 0.
 
     Args:
         figure (str): "f1_score", "precision" or "recall".
@@ -25,6 +25,14 @@ class ClassScore(keras.metrics.Metric):
     Input:  logits (batch, ..., classes).
     Labels: int (batch, ...); any of `losses.NO_LABEL` does not count.
     Raises: ValueError for an unknown figure, or a class_number that is no class.
+
+    Example:
+        >>> model = kbi.TextClassifier.from_pretrained("small_english", num_classes=2)
+        >>> score = kbi.metrics.ClassScore("f1_score", num_classes=2, class_number=1)
+        >>> model.compile(kbi.optimization.BertAdamW(5e-5), model.loss, metrics=[score])
+        >>> history = model.fit(["I loved it.", "Far too long."], [1, 0], verbose=0)
+        >>> sorted(history.history)
+        ['f1_score', 'loss']
     """
 
     def __init__(self, figure, num_classes, class_number=None, name=None, dtype="float32"):

@@ -63,7 +63,7 @@ class WarmupStableDecay(WarmupLinearDecay):
         total_steps (int): step at which the rate reaches 0, where it stays.
         decay_steps (int): number of steps at the end, in which the rate is peak * (1 - sqrt(fraction of them done)).
 
-    Raises: ValueError if warmup_steps and decay_steps together exceed total_steps.
+    Raises: ValueError if decay_steps is below 1, or warmup_steps and decay_steps together exceed total_steps.
     """
 
     def __init__(self, peak, warmup_steps, total_steps, decay_steps):
@@ -90,9 +90,8 @@ class WarmupStableDecay(WarmupLinearDecay):
 class MovableDecay(WarmupLinearDecay):
     """A `WarmupLinearDecay` whose end can be moved during training, for a training that ends at a certain time.
 
-    Training continues on the same curve, faster if the end has moved nearer and slower if it has moved away. So the
-    rate never jumps, and always ends at 0. A schedule over the available time, instead of over steps, is from Geiping
-    and Goldstein 2022.
+    After a move, training continues on the same curve, only faster or slower, so that the rate never jumps and always
+    ends at 0. Geiping and Goldstein 2022 proposed a schedule over the available time instead of over steps.
 
     Args:
         peak (float): highest learning rate.
@@ -100,8 +99,8 @@ class MovableDecay(WarmupLinearDecay):
         total_steps (int): the planned end.
 
     Attributes:
-        pace: variable (3,), saved with the optimizer's: a step, its position on the curve, and how far each later step
-            advances on the curve.
+        pace (keras.Variable): (3,), saved with the optimizer: a step, its position on the curve, and how far each later
+            step advances on the curve.
     """
 
     def __init__(self, peak, warmup_steps, total_steps):
@@ -118,7 +117,7 @@ class MovableDecay(WarmupLinearDecay):
         Call it only between two calls of the compiled training step.
 
         Args:
-            step (int): the present step.
+            step (int): the current step.
             total_steps (int): the new end.
         """
         first, place, pace = ops.convert_to_numpy(self.pace).astype("float64")
@@ -243,9 +242,8 @@ LATE_STEP = 2**30  # beta ** step is 0 for any beta below 1 - 1e-7
 class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
     """AdamW as BERT was trained: no weight decay on biases and layer norms, gradients clipped to a global norm.
 
-    It differs from google-research/bert's optimizer in correcting the bias of the moments (see bias_correction), and
-    from Keras' AdamW in adding epsilon to the corrected second moment (Kingma and Ba 2015, algorithm 1), as torch does.
-    A saved model keeps which weights have no decay.
+    Unlike google-research/bert's optimizer, it corrects the bias of the moments (see bias_correction). Unlike Keras'
+    AdamW, it adds epsilon to the corrected second moment (Kingma and Ba 2015, algorithm 1), as torch does.
 
     Args:
         learning_rate (float or schedule, optional): learning rate. Default: 5e-5.
@@ -360,9 +358,9 @@ class BertStableAdamW(BertAdamW):
     """AdamW with update clipping: takes smaller steps where a gradient is larger than its second moment expects.
 
     This replaces clipping all gradients together (Wortsman et al. 2023, "Stable and low-precision training for
-    large-scale vision-language models", algorithm 2). ModernBERT was trained with it. The learning rate of a weight,
-    including its decay, is divided by the root mean square of g / sqrt(v) where that is above 1; g is the gradient, and
-    v the corrected second moment, at least epsilon squared.
+    large-scale vision-language models", algorithm 2). ModernBERT was trained with it. For each weight, learning rate
+    and decay are divided by the root mean square of g / sqrt(v) if it is above 1. Here g is the gradient, and v the
+    corrected second moment, at least epsilon squared.
 
     Args:
         learning_rate (float or schedule, optional): learning rate. Default: 8e-4.
@@ -409,10 +407,10 @@ class BertLamb(ClipsToGlobalNorm, keras.optimizers.Lamb):
     and layer norms have no decay and no scaling by norms, and gradients are clipped to a global norm.
 
     Args:
-        learning_rate (float or schedule, optional): learning rate. The paper has 0.005 for batches of 32,768, less by
-            the square root for smaller ones: 0.00177 for 4,096, 0.000625 for 512. Default: 1e-3.
+        learning_rate (float or schedule, optional): learning rate. The paper has 0.005 for batches of 32,768, and less
+            in proportion to the square root of the batch size: 0.00177 for 4,096, 0.000625 for 512. Default: 1e-3.
         weight_decay (float, optional): weight decay. Default: 0.01, as in the paper.
-        global_clipnorm (float, optional): largest norm of all gradients together. Default: 1.0.
+        global_clipnorm (float, optional): largest norm of all gradients together; None for no clipping. Default: 1.0.
         beta_2 (float, optional): decay of the second moment. Default: 0.999, as in the paper.
         epsilon (float, optional): added to the root of the second moment. Default: 1e-6, as in the paper.
         arguments: further arguments of `keras.optimizers.Lamb`.

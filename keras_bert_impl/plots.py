@@ -40,13 +40,13 @@ STYLE = {
 
 
 def panels(columns=1, rows=1, width=4.4, height=3.6, **options):
-    """Returns an empty figure and its axes in the style of all plots here. pyplot does not show the figure.
+    """Returns an empty figure and its axes in the style of these plots. pyplot does not show the figure.
 
     Args:
         columns (int, optional): number of columns of axes. Default: 1.
-        rows (int, optional): number of rows. Default: 1.
+        rows (int, optional): number of rows of axes. Default: 1.
         width (float, optional): width of one panel in inches. Default: 4.4.
-        height (float, optional): its height. Default: 3.6.
+        height (float, optional): height of one panel in inches. Default: 3.6.
         options: further arguments of `matplotlib.pyplot.subplots`.
 
     Returns: (figure, array of axes (rows, columns)).
@@ -61,8 +61,9 @@ def curves(runs, names=None):
     """Plots metrics of training (dashed) and validation over steps or epochs, one panel for each metric.
 
     Args:
-        runs: a training, or {label: training} to compare several. A training is the History that `fit` returns, a list
-            of dicts of metrics, or the directory of `keras-bert pretrain` or `finetune`.
+        runs (History, list, dict, str or pathlib.Path): a training, or {label: training} to compare several. A training
+            is the History that `fit` returns, or its `history`; a list with a dict of metrics for each epoch; or the
+            directory of `keras-bert pretrain` or `finetune`.
         names (list of str, optional): metrics to plot, such as ["loss", "accuracy"]. Default: all.
 
     Returns: a `matplotlib.figure.Figure`.
@@ -97,8 +98,12 @@ def curves(runs, names=None):
 
 
 def history_of(run):
-    """Returns the metrics of a training as lists by name, among them "step" or "epoch"; see `curves`.
+    """Returns the metrics of a training, as `curves` plots them.
 
+    Args:
+        run (History, list, dict, str or pathlib.Path): a training, as in `curves`.
+
+    Returns: dict of lists by the names of metrics, with "step" or "epoch" among them.
     Raises: ValueError for a training without a complete epoch.
     """
     if isinstance(run, str | pathlib.Path):
@@ -146,7 +151,7 @@ def confusion_of_counts(counts, names):
     """Plots a confusion matrix from counts.
 
     Args:
-        counts (array): (classes, classes), true classes in rows.
+        counts (array): number of examples, (classes, classes), true classes in rows.
         names (list): names of the classes.
 
     Returns: a `matplotlib.figure.Figure`.
@@ -332,8 +337,13 @@ def attention(model, text, layer=None, head=None):
 
 
 def attention_of(model, text):
-    """Returns the attention that `attention` plots: (probabilities (layers, heads, length, length), tokens of the
-    text).
+    """Returns the attention that `attention` plots.
+
+    Args:
+        model (keras.Model): a model over an encoder with a tokenizer.
+        text (str): a text.
+
+    Returns: (probabilities (layers, heads, length, length), tokens of the text, a list of str).
     """
     rows, encoder = model.rows([text]), model.encoder
     tokens = _tokens_of(model, rows)
@@ -386,7 +396,10 @@ def contributions(model, text, target=None):
 
 
 def contributions_of(model, text, target=None):
-    """Returns the contributions that `contributions` plots: (values (length,), tokens, name of the output)."""
+    """Returns the contributions that `contributions` plots; arguments and errors are those of `contributions`.
+
+    Returns: (values (length,), tokens, a list of str, name of the output).
+    """
     if not isinstance(model, TextClassifier | TextRegressor):
         raise ValueError(f"A {type(model).__name__} has no scores of classes: pass a TextClassifier or TextRegressor.")
     arrays = model.rows([text])
@@ -411,9 +424,9 @@ def by_length(found, unit="MiB", title=None):
     """Plots a quantity, such as memory or time, by the number of tokens, on logarithmic axes.
 
     Args:
-        found (dict): {name: {tokens: value}}.
+        found (dict): values as {name: {number of tokens: value}}.
         unit (str, optional): label of the y axis. Default: "MiB".
-        title (str, optional): title. Default: the name with the smallest value for the longest input.
+        title (str, optional): title. Default: it says which name has the smallest value for its longest input.
 
     Returns: a `matplotlib.figure.Figure`.
     Raises: ValueError if there is no value.

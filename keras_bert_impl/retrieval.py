@@ -11,23 +11,31 @@ __all__ = ["mine_hard_negatives", "retrieval_scores"]
 
 
 def retrieval_scores(found, relevant, at=10):
-    """Computes metrics of a search: how high relevant texts are ranked, as means over queries, by ir-measures
-    (trec_eval).
+    """Computes metrics of a search: how high relevant texts are ranked, as means over queries.
+
+    They are those of trec_eval, computed by ir-measures.
 
     Args:
         found (list): for each query the result of `TextEmbedder.search` or `Reranker.rank`, with at least `at` texts if
-            there are as many; or numbers of texts, the best first.
+            the corpus has as many; or numbers of texts, the best first.
         relevant (list): for each query the numbers of its relevant texts; or a dict from number to relevance, a whole
             number, which NDCG uses.
         at (int, optional): number of results that count for each query. Default: 10.
 
     Returns: dict of `queries`, their number, and, with at=10, `accuracy@10`, the fraction of queries with a relevant
         text; `precision@10` and `recall@10`; `mrr@10`, one over the rank of the first relevant text; `ndcg@10`, the
-        discounted gain over that of the best order; and `map@10`, the precision at each relevant text. A query without
-        a relevant text counts as 0, as in trec_eval. sentence-transformers divides the precisions in `map` by at most
-        `at`.
-    Raises: ValueError if there are not as many rankings as queries, or for a value that is no number of a text;
-        ImportError without ir-measures, which the extra `ranking` installs.
+        discounted gain over that of the best order; and `map@10`, the sum of the precisions at each relevant text over
+        the number of relevant texts (sentence-transformers divides by at most `at`). A query without a relevant text
+        counts as 0.
+    Raises: ValueError for `at` below 1, if there are not as many rankings as queries, or for a value that is no number
+        of a text; ImportError without ir-measures, which the extra `ranking` installs.
+
+    Example:
+        >>> from keras_bert_impl.retrieval import retrieval_scores
+        >>> found, relevant = [[2, 0, 1], [1, 2, 0]], [[0], [1]]  # numbers of texts, for two queries
+        >>> scores = retrieval_scores(found, relevant, at=2)
+        >>> scores["mrr@2"], scores["precision@2"]
+        (0.75, 0.5)
     """
     import ir_measures
 
@@ -64,9 +72,6 @@ def mine_hard_negatives(
 ):
     """Finds hard negatives for training an embedder: texts similar to an anchor that are not its positive.
 
-        columns = mine_hard_negatives(embedder, questions, answers, num_negatives=2)
-        embedder.fit(columns)  # (anchors, positives, first negatives, second negatives)
-
     Args:
         embedder (TextEmbedder): the model that compares texts.
         anchors (list of str): anchors, such as questions; one may occur several times.
@@ -87,8 +92,9 @@ def mine_hard_negatives(
         >>> questions = ["When do you open?", "How can I pay?"]
         >>> answers = ["We open at nine.", "You can pay by card."]
         >>> columns = mine_hard_negatives(model, questions, answers)
-        >>> len(columns)
+        >>> len(columns)  # anchors, positives, negatives
         3
+        >>> history = model.fit(columns, verbose=0)
     """
     anchors, positives = to_strings(anchors), to_strings(positives)
     corpus = list(dict.fromkeys(positives if corpus is None else to_strings(corpus)))

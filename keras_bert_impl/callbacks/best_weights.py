@@ -19,9 +19,10 @@ class BestWeights(keras.callbacks.Callback):
         name (str, optional): name of a function's score in the logs. Default: "score".
 
     Attributes:
-        scores: the scores of the epochs so far.
+        scores (list of float): the scores of the epochs so far.
 
-    Raises: (in `fit`) ValueError if no score is a number.
+    Raises: KeyError for another mode; in `fit`, KeyError for a name that is not in the logs, and ValueError if no score
+        is a number.
 
     Example:
         >>> model = kbi.TextRegressor.from_pretrained("small_english")

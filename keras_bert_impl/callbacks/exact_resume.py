@@ -105,10 +105,14 @@ class ExactResume(StepCallback):
         every_minutes (float, optional): time between two saves within an epoch; None turns them off. The state is
             always saved at the end of an epoch. With several processes, the first process's clock decides.
             Default: 5.0.
-        every_steps (int, optional): also save after every so many steps. Default: None.
+        every_steps (int, optional): number of steps between two further saves within an epoch. Default: None, no
+            further saves.
 
-    Raises: (in `fit`) ValueError if the data cannot be resumed, or if model, optimizer or data are not those of the
-        saved training.
+    Attributes:
+        step (int): number of steps done, over all epochs.
+
+    Raises: (in `fit`) ValueError if the data cannot be resumed, or if model, optimizer, data or the other callbacks are
+        not those of the saved training.
 
     Example:
         >>> import tempfile

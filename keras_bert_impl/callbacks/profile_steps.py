@@ -14,15 +14,16 @@ class ProfileSteps(StepCallback):
         model.fit(..., callbacks=[kbi.callbacks.ProfileSteps(100, 110, "runs/profile")])
 
     JAX and TensorFlow write files for TensorBoard's profile plugin (`pip install xprof`); torch writes `trace.json`,
-    which https://ui.perfetto.dev opens. Steps that Keras executes together are recorded together: from the first
-    execution that begins at or after `first` to the one that ends at or after `last`.
+    which https://ui.perfetto.dev opens. Steps that Keras executes together (`steps_per_execution`) are recorded
+    together: from the first execution that begins at or after `first` to the one that ends at or after `last`. The
+    profile ends with the epoch at the latest.
 
     Args:
-        first (int): number of the first step, counted from 1 over all epochs. The very first steps compile.
+        first (int): number of the first step, counted from 1 over all epochs. The first steps of a training compile.
         last (int): number of the last step.
         directory (str or pathlib.Path): where to write the profile.
 
-    Raises: ValueError unless 1 <= first <= last, and where recording would crash, with the remedy.
+    Raises: ValueError unless 1 <= first <= last; and where JAX would crash, with the remedy.
     """
 
     def __init__(self, first, last, directory):

@@ -6,19 +6,27 @@ from keras_bert_impl.retrieval import retrieval_scores
 
 
 class RetrievalScores(keras.callbacks.Callback):
-    """Adds metrics of a search to the logs of each epoch: `val_ndcg@10`, `val_mrr@10` and the others of
-    `retrieval_scores`.
+    """Adds metrics of a search to the logs of each epoch, for the `fit` of a TextEmbedder.
 
-        scores = kbi.callbacks.RetrievalScores(queries, corpus, relevant)
-        embedder.fit(columns, callbacks=[scores, kbi.callbacks.BestWeights("val_ndcg@10")])
+    The metrics are those of `retrieval.retrieval_scores`, such as `val_ndcg@10` and `val_mrr@10`.
 
     Args:
         queries (list of str): queries.
         corpus (list of str): texts to search in.
-        relevant (list): for each query the numbers of its relevant texts in the corpus, or a dict from numbers to
-            grades.
+        relevant (list): for each query the numbers of its relevant texts in the corpus, or a dict from number to
+            relevance, a whole number.
         at (int, optional): number of results that count for each query. Default: 10.
         batch_size (int, optional): number of texts in a batch. Default: 32.
+
+    Raises: (in `fit`) as `retrieval_scores`.
+
+    Example:
+        >>> model = kbi.TextEmbedder.from_pretrained("small_english")
+        >>> questions, answers = ["When do you open?", "How do I pay?"], ["At nine.", "By card."]
+        >>> scores = kbi.callbacks.RetrievalScores(questions, answers, relevant=[[0], [1]], at=1)
+        >>> history = model.fit((questions, answers), callbacks=[scores], verbose=0)
+        >>> "val_ndcg@1" in history.history
+        True
     """
 
     def __init__(self, queries, corpus, relevant, at=10, batch_size=32):

@@ -10,14 +10,14 @@ from keras_bert_impl.console import say
 
 
 class SaveOnSignal(keras.callbacks.Callback):
-    """Saves the state of a training when the process is asked to end, as preemptible machines are.
+    """Saves the state of a training when the process receives SIGTERM or Ctrl-C, as on preemptible machines.
 
         resume = kbi.callbacks.ExactResume("run")
         model.fit(texts, labels, callbacks=[resume, kbi.callbacks.SaveOnSignal(resume)])
 
     After SIGTERM the process ends with exit code 143; after Ctrl-C (SIGINT) it raises KeyboardInterrupt. A second
     Ctrl-C ends it at once. With several JAX processes, all save and end if one receives SIGTERM; none saves after
-    Ctrl-C. A signal during the last batch of an epoch is handled after what follows this batch, such as validation.
+    Ctrl-C. After a signal during the last batch of an epoch, the epoch ends first, with its validation.
 
     Args:
         resume (ExactResume): the ExactResume of the same `fit`.

@@ -19,17 +19,17 @@ class StopOnBadLoss(StepCallback):
     The file `diverged_step_NNNNNNNN.npz` holds the batch's arrays by name; labels and sample weights without names are
     `labels` and `sample_weight`. With several processes, one saves the batch that its own data yields.
 
-    The loss is read once for all steps that Keras executes together (`steps_per_execution`). BertAdamW and BertLamb
-    record which of them had the first bad gradient. With another optimizer, or with accumulated gradients, the error
-    names all steps of the execution, and the file holds all their examples. A bad gradient with a finite loss is found
-    with the next loss, or at the end of the epoch. `ExactResume` saves no state after a bad loss, nor after an epoch
-    with a bad gradient.
+    The loss is read once for all steps that Keras executes together (`steps_per_execution`). The optimizers of this
+    library record which of these steps had the first bad gradient. With another optimizer, or with accumulated
+    gradients, the error names all steps of the execution, and the file holds all their examples. A bad gradient with a
+    finite loss is found with the next bad loss, or at the end of the epoch. `ExactResume` saves no state after a bad
+    loss, nor after an epoch with a bad gradient.
 
     Args:
         directory (str or pathlib.Path): where to save the batch; created if it is missing.
 
-    Raises: (in `fit`) ValueError that names the step and the file; or why there is no file: a batch can be read again
-        only if the data is a function of the step, see `ExactResume`.
+    Raises: (in `fit`) ValueError that names the step and the file, or says why there is no file: a batch can be read
+        again only if the data is a function of the step, see `ExactResume`.
     """
 
     def __init__(self, directory):

@@ -16,8 +16,7 @@ PERCENTILES = (50, 90, 99)
 
 
 class TrainingFigures(StepCallback):
-    """Adds speed, memory and gradients to the logs of each epoch, so that Keras prints them and keeps them in its
-    history.
+    """Adds speed, memory and gradients to the logs of each epoch, which Keras prints and keeps in its history.
 
     | name                     | meaning                                                                            |
     | ---                      | ---                                                                                |
@@ -28,15 +27,17 @@ class TrainingFigures(StepCallback):
     |                          | their mean                                                                         |
     | `device_memory_gib`      | largest memory in use on a device so far; not on a CPU                             |
     | `learning_rate`          | that of the last step                                                              |
-    | `gradient_norm`          | that of the last step before clipping, with BertAdamW or BertLamb                  |
+    | `gradient_norm`          | that of the last step before clipping, with an optimizer of this library           |
 
     The first step of a training compiles, and counts only if there are no others; validation never counts.
 
+    Without arguments, the batches are counted, which works for texts, arrays and PyDatasets. For a tf.data.Dataset,
+    whose batches are not counted, give all three arguments: fewer have no effect.
+
     Args:
-        tokens_per_step (int, optional): tokens of a batch, without padding. Default: None, counted in the batches,
-            which works for texts, arrays and PyDatasets, not for a tf.data.Dataset.
-        positions_per_step (int, optional): tokens of a batch with padding. Default: None, likewise.
-        flops_per_step (float, optional): FLOPs of a step. Default: None, likewise.
+        tokens_per_step (int, optional): number of tokens in a batch, without padding. Default: None, counted.
+        positions_per_step (int, optional): number of tokens in a batch, with padding. Default: None, counted.
+        flops_per_step (float, optional): FLOPs of a step. Default: None, counted.
 
     Example:
         >>> model = kbi.TextRegressor.from_pretrained("small_english")

@@ -15,9 +15,6 @@ BY_WORD = ("token_embedding/embeddings", "masked_lm_head/decoder/embeddings", "m
 def grow(checkpoint, max_length=None, new_words=()):
     """Changes the size of a checkpoint: more positions, or more words. Added weights need training.
 
-        checkpoint = kbi.checkpoints.grow(kbi.checkpoints.open_checkpoint(path), max_length=1024)
-        encoder = kbi.BertEncoder.from_pretrained(checkpoint)
-
     Args:
         checkpoint (Checkpoint): the result of `open_checkpoint`.
         max_length (int, optional): number of positions. More positions repeat the trained ones from the first, which

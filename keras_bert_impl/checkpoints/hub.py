@@ -168,15 +168,26 @@ def published_table():
 def write_card(directory, facts=None, place=model_card.HERE):
     """Writes the model card of a checkpoint, README.md, from the checkpoint and from facts.
 
-    With several processes, one writes.
-
     Args:
         directory (str or pathlib.Path): a checkpoint in Hugging Face's format.
-        facts (CardFacts, optional): facts that replace those of the card. Default: None.
-        place (str, optional): "owner/name" on the Hub, for the programs of the card. Default: the directory.
+        facts (CardFacts, optional): facts to add; each replaces the one in an earlier card. Default: None.
+        place (str, optional): "owner/name" on the Hub, for the example programs in the card. Default: ".", the
+            directory itself.
 
-    Returns: whether a card was written. A README.md that somebody else wrote is kept.
+    Returns: bool, whether a card was written. A README.md that somebody else wrote is kept, and only one of several
+        processes writes.
     Raises: ValueError if the directory holds no such checkpoint.
+
+    Example:
+        >>> import tempfile
+        >>> model = kbi.MaskedLM.from_pretrained("small_english")
+        >>> facts = kbi.checkpoints.CardFacts(license="mit", languages=["en"])
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     model.save_pretrained(directory)
+        ...     kbi.checkpoints.write_card(directory, facts)
+        ...     kbi.checkpoints.facts_of(directory).license
+        True
+        'mit'
     """
     if not is_chief():
         return False
@@ -205,7 +216,7 @@ def push_to_hub(model, repository, facts=None, private=True, message="A checkpoi
     """Uploads a model to the Hugging Face Hub, from where `from_pretrained("hf://owner/name")` opens it.
 
     Files and model card are those of `save_pretrained` and `checkpoints.write_card`. A README.md that somebody else
-    wrote is uploaded unchanged. Log in with `hf auth login`, or set the environment variable HF_TOKEN.
+    wrote is uploaded unchanged. Log in with `hf auth login`, or set the environment variable HF_TOKEN:
 
         kbi.push_to_hub(model, "your-name/your-model")
 

@@ -35,10 +35,10 @@ class Figure(typing.NamedTuple):
         name (str): name of the metric, such as "accuracy".
         value (float): the value, not in percent.
         split (str): the data that it was measured on, such as "test".
-        deviation (float): one standard deviation of `value`; None if it is not known.
-        over (str): what the deviation is over, such as "5 seeds" or "277 examples".
-        baselines (tuple): (name, value) of the same metric without this model.
-        class_name (str): class of the metric, such as "equivalent" for the F1 of MRPC; "" for all classes.
+        deviation (float, optional): one standard deviation of `value`. Default: None, unknown.
+        over (str, optional): what the deviation is over, such as "5 seeds" or "277 examples". Default: "".
+        baselines (tuple, optional): (name, value) pairs of the same metric without this model. Default: none.
+        class_name (str, optional): class of the metric, such as "equivalent" for the F1 of MRPC. Default: "", all.
     """
 
     name: str
@@ -61,13 +61,14 @@ class CardFacts:
 
     Args:
         license (str, optional): as the Hub names it, such as "apache-2.0".
-        languages (tuple of str, optional): codes of the languages, such as ("en", "de").
+        languages (list of str, optional): codes of the languages, such as ["en", "de"].
         base_model (str, optional): "owner/name" of the checkpoint that training started from.
-        datasets (tuple of str, optional): "owner/name" of datasets on the Hub.
+        datasets (list of str, optional): "owner/name" of datasets on the Hub.
         task (str, optional): name of the task, such as "mrpc".
-        data (tuple, optional): (name, number) of the training data, such as ("training rows", 3668).
-        notes (tuple of str, optional): sentences about the training.
-        figures (tuple of Figure, optional): measured metrics.
+        data (list of tuple, optional): (name, number) pairs about the training data, such as ("training examples",
+            3668).
+        notes (list of str, optional): sentences about the training.
+        figures (list of Figure, optional): measured metrics.
     """
 
     license: str | None = None
@@ -80,7 +81,7 @@ class CardFacts:
     figures: Sequence[Figure] = ()
 
     def with_others(self, others):
-        """These facts, with those of `others` in place of the same."""
+        """Returns these facts, replaced by those that are given in `others`, a `CardFacts`."""
         return dataclasses.replace(self, **{name: value for name, value in vars(others).items() if value})
 
     def table_of_figures(self):
@@ -96,7 +97,13 @@ class CardFacts:
 
 
 def facts_of(directory):
-    """Returns the `CardFacts` in the card of a checkpoint directory; empty ones if there is no card."""
+    """Returns the facts in the model card of a checkpoint, as `write_card` wrote them.
+
+    Args:
+        directory (str or pathlib.Path): directory of the checkpoint.
+
+    Returns: a `CardFacts`; an empty one if there is no card.
+    """
     path = pathlib.Path(directory, FILE)
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
     line = next((line for line in lines if line.startswith(FACTS[0])), None)

@@ -49,7 +49,7 @@ class Checkpoint(typing.NamedTuple):
         class_names (list of str): names of its classes; None without a classifier, and for a regressor.
         architecture (str): Hugging Face's name of the model, such as "BertForMaskedLM"; None if it is not given.
         head_arguments (dict): arguments of the model: dropout_rate, multi_label, null_threshold, long_texts; and
-            token_dropout_rate, the dropout_rate of a model that scores tokens; see `arguments_of`.
+            token_dropout_rate, the dropout_rate of a model that scores tokens.
         read_pooling (function): returns how texts become vectors: pooling, normalize, sequence_length. Raises
             ValueError if no model here would compute the same vectors.
         read_ranking (function): returns how pairs are scored: score_activation, sequence_length.

@@ -189,8 +189,10 @@ class EncoderConfig:
         """Returns the configuration of a published size.
 
         Args:
-            name (str): one of the names in `named_sizes`.
+            name (str): name of the size, a key of `named_sizes`.
             overrides: fields that replace those of the size, such as `vocabulary_size`.
+
+        Raises: KeyError for another name.
         """
         num_layers, hidden_size, num_heads = cls.named_sizes[name]
         fields = {"num_layers": num_layers, "hidden_size": hidden_size, "num_heads": num_heads}
@@ -201,7 +203,7 @@ class EncoderConfig:
 
     @classmethod
     def from_dict(cls, fields):
-        """Returns the configuration of a dict that `to_dict` returned."""
+        """Returns the configuration of a dict of all fields, as `to_dict` returns it."""
         return cls(**fields)
 
     def to_dict(self):
@@ -215,6 +217,7 @@ class EncoderConfig:
         Args:
             path (str or pathlib.Path): the file.
 
+        Returns: the configuration.
         Raises: ValueError if the model is of another type, or uses an unsupported feature, such as a decoder.
         """
         return cls.from_content(path, read_json(path))

@@ -41,15 +41,18 @@ def distributed(options):
 
     Enter it before anything is computed: devices cannot be divided afterwards.
 
-        from keras_bert_impl.distribution import Distribution, distributed
-
-        with distributed(Distribution(distribution="data_parallel")):
-            model = kbi.TextClassifier.from_pretrained("bert-base-uncased", num_classes=2)
-
     Args:
         options (Distribution): the devices, or an object with the same attributes.
 
     Raises: ValueError for a kind that the backend or the machine does not support, naming the alternatives.
+
+    Example:
+        >>> from keras_bert_impl.distribution import Distribution, distributed, num_replicas
+        >>> options = Distribution(distribution="single")  # on JAX, for example, "data_parallel"
+        >>> with distributed(options):
+        ...     model = kbi.TextClassifier.from_pretrained("small_english", num_classes=2)
+        ...     num_replicas()
+        1
     """
     kind, backend = options.distribution, keras.backend.backend()
     _check_processes(kind)

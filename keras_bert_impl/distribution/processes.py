@@ -30,7 +30,7 @@ def num_processes():
 
 
 def is_chief():
-    """Returns whether this process is the one that prints and writes files."""
+    """Returns whether this process is the one that prints and writes files, a bool."""
     return process_number_and_count()[0] == 0
 
 
@@ -85,7 +85,7 @@ def from_chief(number):
     """Returns the number that the chief process passes, in all processes, all of which must call it.
 
     Args:
-        number (int): a whole number; those of other processes are ignored.
+        number (int): a whole number from 0 to 2**31 - 1; those of other processes are ignored.
     """
     return gathered_from_processes(int(number))[0]
 

@@ -32,7 +32,7 @@ def in_scope_of_model(method):
 
 
 def num_replicas():
-    """Returns the number of parts that a batch is divided into."""
+    """Returns the number of parts that a batch is divided into, an int: 1 outside `distributed`."""
     strategy = active_strategy()
     if strategy is not None:
         return strategy.num_replicas_in_sync

@@ -24,7 +24,7 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 class AlbertConfig(EncoderConfig):
     """Configuration of an ALBERT model. The defaults are albert-base-v2 (Lan et al. 2020, table 1).
 
-    Arguments and errors are those of BertConfig, without direction, and:
+    Arguments and errors are those of BertConfig, without direction, with the defaults in the signature, and:
 
     Args:
         embedding_size (int, optional): width of the embeddings, which a dense layer projects to hidden_size.
@@ -96,10 +96,10 @@ class AlbertConfig(EncoderConfig):
 class AlbertEncoder(FamilyEncoder):
     """Turns token IDs into vectors with ALBERT (Lan et al. 2020), as a functional Keras model.
 
-    Differences from BERT: embeddings are narrow, 128 columns, and a dense layer projects them to the width of the
-    blocks; all layers share one block's weights, or those of a few groups; pre-training predicts the order of two
-    segments instead of the next sentence, and masks n-grams; and the tokenizer is SentencePiece. Arguments and errors
-    are those of BertEncoder.
+    Differences from BERT: embeddings are only 128 wide, and a dense layer projects them to the width of the blocks; all
+    layers share one block's weights, or those of a few groups; pre-training predicts the order of two segments instead
+    of the next sentence, and masks n-grams; and the tokenizer is SentencePiece. Arguments and errors are those of
+    BertEncoder.
 
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size), and the

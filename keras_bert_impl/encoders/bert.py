@@ -44,7 +44,7 @@ class BertConfig(EncoderConfig):
         num_heads (int, optional): number of attention heads. Default: 12.
         intermediate_size (int, optional): width of the feed-forward layer. Default: 4 * hidden_size, as in the paper.
         activation (str, optional): "gelu", the exact function, as in Hugging Face; "gelu_tanh", the approximation in
-            Google's code; or "relu". Default: "gelu".
+            Google's code; or a name of Keras, such as "relu". Default: "gelu".
         hidden_dropout_rate (float, optional): dropout of hidden states. Default: 0.1, as in the paper (appendix A.2).
         attention_dropout_rate (float, optional): dropout of attention. Default: 0.1, as in the paper.
         max_length (int, optional): number of positions, hence the largest number of tokens. Default: 512.
@@ -59,7 +59,7 @@ class BertConfig(EncoderConfig):
             and earlier ones, as in GPT (section 5.1; Hugging Face's `is_decoder`); or "right_to_left", itself and later
             ones, which transformers does not have. Default: "both".
 
-    Raises: ValueError naming the field whose value is invalid.
+    Raises: ValueError that names the field, for an invalid size, token ID or direction.
 
     Example:
         >>> config = kbi.BertConfig.from_name("bert_tiny", vocabulary_size=8000)
@@ -113,7 +113,8 @@ class BertConfig(EncoderConfig):
         return cls.from_keys(path, read_json(path), GOOGLE_ACTIVATIONS)
 
     def to_google(self):
-        """Returns the content of a `bert_config.json`, a dict.
+        """Returns the content of a `bert_config.json`, a dict. It has no key for fields that Google's code does not
+        have, such as direction.
 
         Raises: ValueError for exact GELU, which Google's code does not have.
         """
@@ -138,7 +139,7 @@ class BertEncoder(FamilyEncoder):
 
     Args:
         config (BertConfig): configuration.
-        packed (bool, optional): whether a row may hold several sequences; adds the inputs `position_ids` and
+        packed (bool, optional): whether an example may hold several sequences; adds the inputs `position_ids` and
             `sequence_ids`. Default: False.
         return_hidden_states (bool, optional): adds the output `hidden_states`, (batch, layers + 1, length,
             hidden_size), the embeddings first. Default: False.

@@ -27,7 +27,7 @@ NO_ANSWER = 1e6  # taken from the scores of a question's tokens, as in transform
 class BigBirdConfig(EncoderConfig):
     """Configuration of a BigBird model. The defaults are bigbird-roberta-base (Zaheer et al. 2020, section 4, ITC).
 
-    Arguments and errors are those of BertConfig, without direction, and:
+    Arguments and errors are those of BertConfig, without direction, with the defaults in the signature, and:
 
     Args:
         sep_id (int, optional): ID of the separator token, by which a QuestionAnswerer finds the question. Default: 66.
@@ -37,10 +37,9 @@ class BigBirdConfig(EncoderConfig):
             (5 + 2 * num_random_blocks) * block_size tokens, 704 by default, have full attention. Default: 3.
         random_blocks (str, optional): which blocks these are, in training and inference. "seeded": those that
             google-research/bigbird draws by the layer's number, with which the published models were trained.
-            transformers draws the same, but only in training, and not in sequences of 2,048 tokens or with another
-            max_length than 4,096. "first_block": always the first block, as transformers computes at inference; that
-            block then has 1 + num_random_blocks times the weight. A config.json without this field, such as those of
-            transformers, means "first_block" and gives the outputs of transformers. Default: "seeded".
+            "first_block": always the first block, as transformers computes at inference; that block then has
+            1 + num_random_blocks times the weight. A config.json without this field, such as those of transformers,
+            means "first_block". Default: "seeded".
         rescale_embeddings (bool, optional): whether token embeddings are multiplied by the square root of hidden_size.
             Default: False.
         query_bias (bool, optional): whether queries, keys and values have biases (`use_bias` in config.json).
@@ -152,8 +151,8 @@ class BigBirdEncoder(FamilyEncoder):
     Differences from BERT: attention is between blocks of tokens. The first and the last block attend to all and are
     attended to by all; the others attend to their neighbours and to some random blocks. Dropout precedes the norm of
     the embeddings, and the tokenizer is SentencePiece. In place of the pooler, a TextClassifier has a dense layer with
-    the encoder's activation; its encoder has no pooler, and is made of the same layers. A QuestionAnswerer has a
-    feed-forward layer in its head, and finds no answers in the question, as in transformers.
+    the encoder's activation. A QuestionAnswerer has a feed-forward layer in its head, and finds no answers in the
+    question, as in transformers.
 
     Arguments and errors are those of BertEncoder, and:
 
@@ -165,7 +164,7 @@ class BigBirdEncoder(FamilyEncoder):
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size); `pooled_output` (batch, hidden_size), except for
             task "text"; and the optional outputs of BertEncoder.
-    Raises: ValueError also for packed=True if rows may be too long for full attention.
+    Raises: ValueError also for packed=True, if inputs may be too long for full attention.
     """
 
     config_class = BigBirdConfig

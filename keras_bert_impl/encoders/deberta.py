@@ -86,7 +86,8 @@ class DistanceConfig(EncoderConfig):
 class DebertaV2Config(DistanceConfig):
     """Configuration of a DeBERTa model, version 2 or 3. The defaults are deberta-v3-base (He et al. 2021, "DeBERTaV3").
 
-    Arguments and errors are those of BertConfig, without num_segments and direction, and:
+    Arguments and errors are those of BertConfig, without num_segments and direction, with the defaults in the
+    signature, and:
 
     Args:
         activation (str, optional): only "gelu", with which transformers computes the heads. Default: "gelu".

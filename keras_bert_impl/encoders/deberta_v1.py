@@ -18,7 +18,8 @@ from keras_bert_impl.layers.self_attention import split_dense
 class DebertaConfig(DistanceConfig):
     """Configuration of a DeBERTa model, version 1. The defaults are deberta-base (He et al. 2021, "DeBERTa").
 
-    Arguments and errors are those of BertConfig, without num_segments and direction, and:
+    Arguments and errors are those of BertConfig, without num_segments and direction, with the defaults in the
+    signature, and:
 
     Args:
         activation (str, optional): only "gelu", with which transformers computes the heads. Default: "gelu".

@@ -23,8 +23,8 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 class DistilBertConfig(EncoderConfig):
     """Configuration of a DistilBERT model. The defaults are distilbert-base-uncased (Sanh et al. 2019, section 3).
 
-    Arguments and errors are those of BertConfig, without num_segments, direction and layer_norm_epsilon, which is
-    always 1e-12.
+    Arguments and errors are those of BertConfig, with 6 layers by default, and without num_segments, direction and
+    layer_norm_epsilon, which is always 1e-12.
     """
 
     num_layers: int = 6

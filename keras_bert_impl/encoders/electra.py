@@ -23,7 +23,7 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 class ElectraConfig(EncoderConfig):
     """Configuration of an ELECTRA model. The defaults are ELECTRA-Small's discriminator (Clark et al. 2020, table 6).
 
-    Arguments and errors are those of BertConfig, without direction, and:
+    Arguments and errors are those of BertConfig, without direction, with the defaults in the signature, and:
 
     Args:
         embedding_size (int, optional): width of the embeddings; unless it is hidden_size, a dense layer projects them

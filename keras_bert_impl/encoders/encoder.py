@@ -118,7 +118,7 @@ class FamilyEncoder(AdaptedModel):
         return type(self)(self.config, task=task, layers_of=self, dtype=self.dtype_policy, **options)
 
     def hidden_states(self):
-        """Returns the embeddings and each layer's output, tensors of the graph, (batch, length, hidden_size)."""
+        """Returns the embeddings and each layer's output: a list of symbolic tensors (batch, length, hidden_size)."""
         return list(self.connected.hidden_states)
 
     def last_context(self):
@@ -127,7 +127,7 @@ class FamilyEncoder(AdaptedModel):
 
     @property
     def token_embedding(self):
-        """The `TokenEmbedding` that a masked-LM head shares."""
+        """The `TokenEmbedding` layer, which a masked-LM head shares."""
         return self.get_layer("token_embedding")
 
     def pooled(self, outputs, rows):

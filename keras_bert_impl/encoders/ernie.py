@@ -15,7 +15,7 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 class ErnieConfig(EncoderConfig):
     """Configuration of an ERNIE model. The defaults are ERNIE 1.0 (Sun et al. 2019, section 4.1).
 
-    Arguments and errors are those of BertConfig, without direction, and:
+    Arguments and errors are those of BertConfig, without direction, with the defaults in the signature, and:
 
     Args:
         vocabulary_size, activation, max_length, layer_norm_epsilon (optional): default to 18000, "relu", 513 and 1e-5,
@@ -50,8 +50,8 @@ class ErnieConfig(EncoderConfig):
 class ErnieEncoder(FamilyEncoder):
     """Turns token IDs into vectors with ERNIE, as a functional Keras model.
 
-    Its pre-training masks whole phrases and entities, see `masking.MaskingRule`; the published checkpoint has ReLU.
-    ERNIE 2.0 and 3.0 add an embedding of the pre-training task, which is always that of task 0 here.
+    Its pre-training masks whole phrases and entities (`masking.MaskingRule`), and the published checkpoint has ReLU.
+    ERNIE 2.0 and 3.0 add an embedding of the pre-training task; here it is always that of task 0.
 
     Arguments, inputs, outputs and errors are those of BertEncoder.
 

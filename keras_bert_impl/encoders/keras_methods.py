@@ -42,10 +42,13 @@ class AdaptedModel(STEPS, keras.Model):
         print(checkpoints.published_table())
 
     def save_pretrained(self, directory):
-        """Saves a Hugging Face checkpoint: `config.json`, `model.safetensors` and the model's tokenizer, if any.
+        """Saves a Hugging Face checkpoint: `config.json`, `model.safetensors`, a model card (README.md), and the
+        tokenizer, if the model has one.
 
         Args:
-            directory (str or pathlib.Path): where to save it.
+            directory (str or pathlib.Path): created if it does not exist.
+
+        Raises: ValueError for weights that the format does not have, such as LoRA updates before `merge_lora`.
         """
         checkpoints.huggingface.save(self, directory)
 
@@ -62,11 +65,11 @@ class AdaptedModel(STEPS, keras.Model):
 
     @in_scope_of_model
     def fit(self, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None, **arguments):
-        """Trains the model as `keras.Model.fit` does.
+        """Trains the model as `keras.Model.fit` does, with the same arguments.
 
         With `callbacks.ExactResume` among the callbacks, it resumes an interrupted training. If the optimizer keeps a
-        moving average of the weights, the model has the averages afterwards, but another `fit` continues from the
-        trained weights.
+        moving average of the weights (`use_ema`), the model has the averages afterwards, but another `fit` continues
+        from the trained weights.
         """
         self.says_compiling = verbose != 0
         arguments |= {"batch_size": batch_size, "epochs": epochs, "verbose": verbose, "callbacks": callbacks}
@@ -162,15 +165,14 @@ class AdaptedModel(STEPS, keras.Model):
     def quantize(self, mode=None, config=None, **arguments):
         """Quantizes the model as `keras.Model.quantize` does, except that "int8" rounds only weights by default.
 
-        Keras also rounds activations. A few hidden states of BERT models are many times larger than the others, which
-        leaves the others few levels: vectors of all-MiniLM-L6-v2 are off by 5.0 % of their range, but with rounded
-        weights alone by 1.5 %, in two fifths of the time on a CPU. To round activations as well, pass the config
-        `Int8QuantizationConfig(activation_quantizer=AbsMaxQuantizer(axis=-1))`.
+        Keras also rounds activations, which costs accuracy: vectors of all-MiniLM-L6-v2 are off by 5.0 % of their
+        range, but with rounded weights alone by 1.5 %. To round activations as well, pass the config
+        `keras.quantizers.Int8QuantizationConfig(activation_quantizer=keras.quantizers.AbsMaxQuantizer(axis=-1))`.
 
         Args:
             mode (str, optional): a mode of Keras, such as "int8". Default: the config's.
-            config (keras.quantizers.QuantizationConfig, optional): settings of the mode. Default: None, as above for
-                "int8".
+            config (keras.quantizers.QuantizationConfig, optional): settings of the mode. Default: None, those of the
+                mode.
             arguments: further arguments of `keras.Model.quantize`.
         """
         if mode == "int8" and is_default(config):

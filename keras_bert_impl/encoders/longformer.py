@@ -29,7 +29,7 @@ GLOBAL_MASK = "global_mask"  # the input of "given"
 class LongformerConfig(roberta.RobertaConfig):
     """Configuration of a Longformer model. The defaults are longformer-base-4096 (Beltagy et al. 2020, section 5).
 
-    Arguments and errors are those of RobertaConfig, and:
+    Arguments and errors are those of RobertaConfig, with the defaults in the signature, and:
 
     Args:
         attention_window (int or list of int, optional): number of tokens in a window besides the token itself, half of
@@ -202,7 +202,6 @@ class LongformerEncoder(FamilyEncoder):
     Differences from RoBERTa: a token attends to a window around it and to global tokens, which attend to the whole
     sequence by projections of their own. Which tokens are global depends on the head, as in transformers: the first
     token for a TextClassifier, the question for a QuestionAnswerer, the choice for MultipleChoice, none for the others.
-    Such a head has another encoder, made of the same layers.
 
     Arguments and errors are those of BertEncoder, and:
 

@@ -23,7 +23,7 @@ NUM_BUCKETS = 32  # the only number that transformers computes, whatever config.
 class MPNetConfig(roberta.RobertaConfig):
     """Configuration of an MPNet model. The defaults are microsoft/mpnet-base (Song et al. 2020).
 
-    Arguments and errors are those of RobertaConfig, without num_segments, and:
+    Arguments and errors are those of RobertaConfig, without num_segments, with the defaults in the signature, and:
 
     Args:
         pad_id (int, optional): only 1, from which transformers counts positions. Default: 1.

@@ -23,14 +23,14 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 class RobertaConfig(EncoderConfig):
     """Configuration of a RoBERTa model. The defaults are roberta-base (Liu et al. 2019, section 3.1 and table 9).
 
-    Arguments and errors are those of BertConfig, without direction, and:
+    Arguments and errors are those of BertConfig, without direction, with the defaults in the signature, and:
 
     Args:
-        max_length (int, optional): largest number of tokens. The position table has pad_id + 1 more rows, and
+        max_length (int, optional): largest number of tokens. There are pad_id + 1 more position embeddings, and
             `config.json` gives their number: 514 for 512. Default: 512.
         num_segments (int, optional): number of segment embeddings. Default: 1, which all tokens share.
         activation (str, optional): only "gelu", with which transformers computes the heads. Default: "gelu".
-        pad_id (int, optional): ID of the padding token; positions are counted from the row after it. Default: 1.
+        pad_id (int, optional): ID of the padding token; positions are counted from pad_id + 1. Default: 1.
     """
 
     vocabulary_size: int = 50265
@@ -69,7 +69,9 @@ class RobertaConfig(EncoderConfig):
 @dataclasses.dataclass(frozen=True)
 class XLMRobertaConfig(RobertaConfig):
     """Configuration of an XLM-RoBERTa model. The defaults are xlm-roberta-base (Conneau et al. 2020, section 3).
-    Arguments and errors are those of RobertaConfig."""
+
+    Arguments and errors are those of RobertaConfig.
+    """
 
     vocabulary_size: int = 250002
 

@@ -54,15 +54,7 @@ POST_NORM_KEYS = (
 
 @dataclasses.dataclass(frozen=True)
 class RotaryConfig(EncoderConfig):
-    """The fields that the configurations of this file share, in addition to those of BertConfig.
-
-    Args:
-        max_length (int, optional): largest number of tokens. There are no position embeddings.
-        rotary_theta (float, optional): base of the angles by which queries and keys are rotated.
-        rotary_factor (float, optional): divides positions ("linear" in config.json), or with a `trained_length` makes
-            the base grow with the length ("dynamic"); see `RotaryPositions`. Default: 1.0.
-        trained_length (int, optional): largest length without that growth. Default: None, no growth.
-    """
+    """The fields that the configurations of this file share, in addition to those of BertConfig; see EuroBertConfig."""
 
     rotary_theta: float = 10_000.0
     rotary_factor: float = 1.0
@@ -118,9 +110,15 @@ class RotaryConfig(EncoderConfig):
 
 @dataclasses.dataclass(frozen=True)
 class EuroBertConfig(RotaryConfig):
-    """Configuration of a EuroBERT model. The defaults are EuroBERT-210m (Boizard et al. 2025, table 1).
+    """Configuration of a EuroBERT model. The defaults are EuroBERT-210m (Boizard et al. 2025, table 1), except for
+    rotary_theta.
 
     Args:
+        rotary_theta (float, optional): base of the rotary angles. `from_name` sets the published 250,000.
+            Default: 10,000, as in transformers.
+        rotary_factor (float, optional): divides positions ("linear" in config.json), or with a `trained_length` makes
+            the base grow with the length ("dynamic"); see `RotaryPositions`. Default: 1.0.
+        trained_length (int, optional): largest length without that growth. Default: None, no growth.
         num_key_value_heads (int, optional): number of heads of keys and values, a divisor of num_heads. Default:
             num_heads.
         classifier_pooling (str, optional): vector of a text for a classifier: "bos", that of the first token; "mean";
@@ -128,8 +126,7 @@ class EuroBertConfig(RotaryConfig):
         tie_word_embeddings (bool, optional): whether a masked-LM head scores words by the token embedding.
             Default: False.
 
-    Other arguments are those of `BertConfig`, without num_segments and direction, and of rotary positions:
-    rotary_theta, rotary_factor and trained_length.
+    Other arguments are those of `BertConfig`, without num_segments and direction, with the defaults in the signature.
     """
 
     vocabulary_size: int = 128256
@@ -267,8 +264,8 @@ class UltrabertConfig(EuroBertConfig):
 class NomicBertConfig(RotaryConfig):
     """Configuration of a NomicBERT model. The defaults are nomic-bert-2048 (Nussbaum et al. 2024).
 
-    Arguments are those of `BertConfig`, without direction, and of rotary positions: rotary_theta, rotary_factor and
-    trained_length.
+    Arguments are those of `BertConfig`, without direction, and rotary_theta, rotary_factor and trained_length of
+    `EuroBertConfig`, with the defaults in the signature.
     """
 
     vocabulary_size: int = 30528
@@ -321,8 +318,8 @@ class GteConfig(RotaryConfig):
     Args:
         num_segments (int, optional): number of segment embeddings; 0 for none, as in the English models. Default: 1.
 
-    Other arguments are those of `BertConfig`, without direction, and of rotary positions: rotary_theta, rotary_factor
-    and trained_length. `activation` can only be "gelu".
+    Other arguments are those of `BertConfig`, without direction, and rotary_theta, rotary_factor and trained_length of
+    `EuroBertConfig`, with the defaults in the signature. `activation` can only be "gelu".
     """
 
     vocabulary_size: int = 250048

@@ -32,9 +32,8 @@ def freeze_layers(model, count):  # noqa: D417, a method of `model`
 def enable_lora(model, rank):  # noqa: D417, a method of `model`
     """Freezes the encoder, and trains low-rank updates of its blocks' kernels instead (LoRA, Hu et al. 2022).
 
-    Query, key and value are one kernel here and share the update's first factor. Head and pooler are trained fully;
-    frozen blocks get no update. Call it before `compile`, and after training `merge_lora`, which makes the model a
-    plain one.
+    Head and pooler are trained fully; frozen blocks get no update. Call it before `compile`, and call `merge_lora`
+    after training, to save the model.
 
     Args:
         rank (int): rank of the updates.

@@ -32,7 +32,8 @@ from keras_bert_impl.layers.self_attention import split_dense
 class XLNetConfig(EncoderConfig):
     """Configuration of an XLNet model. The defaults are xlnet-base-cased (Yang et al. 2019, appendix A.4).
 
-    Arguments and errors are those of BertConfig, without num_segments and direction, and:
+    Arguments and errors are those of BertConfig, without num_segments and direction, with the defaults in the
+    signature, and:
 
     Args:
         hidden_size (int, optional): width of every layer, an even number, for pairs of sine and cosine. Default: 768.
@@ -93,7 +94,8 @@ class XLNetConfig(EncoderConfig):
 
     @classmethod
     def from_dict(cls, fields):
-        """As EncoderConfig; earlier versions also wrote the lengths of a memory."""
+        """Returns the configuration of a dict of all fields, as `to_dict` returns it."""
+        # Earlier versions also wrote the lengths of a memory.
         return super().from_dict({name: fields[name] for name in set(fields) - {"memory_length", "reused_length"}})
 
     @classmethod
@@ -275,9 +277,8 @@ class XLNetEncoder(FamilyEncoder):
     their own. Words are predicted by a second stream of queries, which know the position of a word but not the word: in
     a random order (`Pretrainer(encoder, permuted={})`), or each without the others (`MaskedLM`).
 
-    Padding may be on either side. transformers pads on the left, which gives the same vectors; with padding on the
-    right it takes padding for <cls>. transformers and Google's code also apply dropout inside the feed-forward layer.
-    Arguments and errors are those of BertEncoder.
+    Padding may be on either side, with the same vectors; transformers needs it on the left. Unlike there and in
+    Google's code, there is no dropout inside the feed-forward layer. Arguments and errors are those of BertEncoder.
 
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size), and the optional outputs of BertEncoder.

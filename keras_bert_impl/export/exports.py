@@ -50,8 +50,8 @@ def export_saved_model(model, directory, tokenizer=None, sequence_length=None, o
 
     Texts above sequence_length are read as the model's `long_texts` says; without it, and in pairs, they are truncated.
     A TokenClassifier and a QuestionAnswerer read texts of any length. A text without [MASK] has no guesses. On JAX or
-    torch, a separate process that runs TensorFlow writes the SavedModel. The other files of the directory are those of
-    `export_files.write`.
+    torch, a separate process that runs TensorFlow writes the SavedModel. The directory also holds config.json, the
+    tokenizer's files, and example.py, a program that runs the model.
 
         kbi.export.export_saved_model(model, "exported")
 
@@ -91,10 +91,10 @@ def export_onnx(
     | TextEmbedder      | `sentence_embedding`, `last_hidden_state`            |
     | encoder           | `last_hidden_state`, `pooler_output`, `mean_pooled`  |
 
-    The other files of the directory are those of `export_files.write`; with tokenizer.json, the `tokenizers` library
-    alone makes the inputs. Weights of other types are exported in float32. On TensorFlow or JAX, a separate process
-    that runs torch writes the file. Before anything is kept, ONNX Runtime computes inputs of several sizes, and its
-    outputs have to equal the model's to 1e-4 of the largest output.
+    The directory also holds config.json, tokenizer.json, with which the `tokenizers` library makes the inputs, and
+    example.py, a program that runs the model. Weights of other types are exported in float32. On TensorFlow or JAX, a
+    separate process that runs torch writes the file. The export is kept only if ONNX Runtime's outputs for inputs of
+    several sizes equal the model's to 1e-4 of the largest output.
 
         kbi.export.export_onnx(model, "exported")
         answers = kbi.export.open_export("exported")(["A wonderful film."])
@@ -106,8 +106,7 @@ def export_onnx(
         sequence_length (int, optional): number of tokens that texts are truncated to. Default: the model's own; an
             encoder's max_length.
         overwrite (bool, optional): whether to replace an export that is already there. Default: False.
-        precision (str, optional): "float32", "float16", "bfloat16", "int8_weights" or "int8", where the format has it;
-            see `export.precisions`. Default: "float32".
+        precision (str, optional): "float32", "float16", "int8_weights" or "int8". Default: "float32".
         figures (dict, optional): metrics of the model for config.json, of values that JSON can hold. Default: None.
 
     Raises: ValueError if the directory is not empty, if the format does not have the precision, or if the model is of
@@ -140,8 +139,8 @@ def export_openvino(
         sequence_length (int, optional): number of tokens that texts are truncated to. Default: the model's own; an
             encoder's max_length.
         overwrite (bool, optional): whether to replace an export that is already there. Default: False.
-        precision (str, optional): "float32", "float16", "bfloat16", "int8_weights" or "int8", where the format has it;
-            see `export.precisions`. Default: "float32".
+        precision (str, optional): "float32", "float16", "bfloat16", "int8_weights" or "int8".
+            Default: "float32".
         figures (dict, optional): metrics of the model for config.json, of values that JSON can hold. Default: None.
         calibration_texts (list, optional): a few hundred typical texts, as `predict` takes them, for the precision
             "int8". Default: None.
@@ -166,8 +165,7 @@ def export_litert(
         sequence_length (int, optional): number of tokens that texts are truncated to. Default: the model's own; an
             encoder's max_length.
         overwrite (bool, optional): whether to replace an export that is already there. Default: False.
-        precision (str, optional): "float32", "float16", "bfloat16", "int8_weights" or "int8", where the format has it;
-            see `export.precisions`. Default: "float32".
+        precision (str, optional): "float32", "int8_weights" or "int8". Default: "float32".
         figures (dict, optional): metrics of the model for config.json, of values that JSON can hold. Default: None.
     """
     write_rows("litert", model, directory, tokenizer, sequence_length, overwrite, precision, figures)

@@ -147,7 +147,8 @@ def open_export(directory, threads=None, batch_size=32):
 
     Returns: a function from a list of texts, or of pairs of texts, to a dict of arrays, whose first axis has the order
         of the texts. Outputs for each token are padded with 0 (strings with b"") to the longest text. The function
-        raises ValueError for a single str and for no texts.
+        raises ValueError for a single str and for no texts. It cannot run a MultipleChoice, nor the SavedModel of a
+        NextSentencePredictor or QuestionAnswerer: see their example.py.
     Raises: ValueError if the directory holds no export; RuntimeError if the number of threads can no longer be set.
     """
     answer = open_texts(directory, threads)

@@ -12,7 +12,7 @@ from keras_bert_impl.suggestions import one_of
 class AttentionMask(ConfiguredLayer):
     """Computes a batch's attention mask, once for all blocks.
 
-    Every token attends to every token that is not padding; in packed rows, only to those of its own sequence.
+    Every token attends to every token that is not padding; with packing, only to those of its own sequence.
 
     Args:
         direction (str, optional): "both"; "left_to_right" hides later tokens, as in GPT (Devlin et al. 2019, section
@@ -20,7 +20,7 @@ class AttentionMask(ConfiguredLayer):
         sees_itself (bool, optional): whether padding attends to itself, as in XLNet. Default: False.
 
     Input:  padding_mask, (batch, length), int, 1 for tokens and 0 for padding; optionally `sequence_ids` (batch,
-            length), int, 0 for padding, 1.. for the sequences of a packed row.
+            length), int, 1, 2, ... for the sequences of a packed example, 0 for padding.
     Output: bool, (batch, 1, 1, length), or (batch, 1, length, length) with `sequence_ids`, `sees_itself` or another
             direction than "both"; True means "may attend". The axes are (batch, heads, queries, keys).
     Raises: ValueError for an unknown direction.

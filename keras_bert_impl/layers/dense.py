@@ -8,12 +8,11 @@ from keras_bert_impl.layers.kept_lora import KeptLora
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class Dense(KeptLora, keras.layers.Dense):
-    """`keras.layers.Dense`, whose bias is added as one operation on torch, and learns from all tokens in mixed
-    precision.
+    """`keras.layers.Dense` whose bias is faster on torch, and learns from all tokens in mixed precision.
 
-    See `kernels.biased_product`. Files keep LoRA separate from the kernel, unlike those of Keras.
+    Arguments are those of Keras. Files keep LoRA separate from the kernel, unlike those of Keras.
 
-    Input:  (..., rows of the kernel).
+    Input:  (..., width).
     Output: (..., units).
     """
 

@@ -14,20 +14,17 @@ from keras_bert_impl.kernels.dropout import drop
 class Dropout(keras.layers.Dropout):
     """`keras.layers.Dropout` (Srivastava et al. 2014) that differs between replicas, and whose random bits are cheaper.
 
-    A generator has the same state on all replicas of a `tf.distribute` strategy, so that Keras' dropout would drop the
-    same units in each part of a batch. On a CPU with torch, where Keras' dropout takes a tenth of a training step or
-    more, 16 random bits are drawn for each unit instead of 64. On JAX the bits are a hash of the seed and the unit's
-    number, which takes a quarter of the operations of JAX's generator, and the gradient computes the mask again instead
-    of keeping it. TensorFlow uses Keras' dropout: with 16 bits, XLA draws them again for each use, and a step takes
-    twice as long.
+    Keras' dropout would drop the same units in each replica of a `tf.distribute` strategy. On torch and JAX, this layer
+    draws fewer random bits for each unit.
 
     Args:
-        rate (float): share of the units to drop, from 0 to less than 1.
+        rate (float): fraction of the units to drop, from 0 to less than 1.
         seed (int, optional): random seed. Default: None, a random one.
         noise_shape (tuple, optional): shape of the mask, 1 along axes whose units are dropped together; Keras' dropout
             is then used. Default: None, that of the input.
 
-    Input:  any shape. Output: the same shape; in training, units are dropped and the others divided by 1 - rate.
+    Input:  any shape.
+    Output: the same shape; in training, units are dropped and the others divided by 1 - rate.
     """
 
     def __init__(self, rate, seed=None, noise_shape=None, **kwargs):

@@ -5,10 +5,7 @@ import keras
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class FrozenModel(keras.layers.Layer):
-    """Runs a frozen model inside another model: without dropout and gradients, also while the other one is trained.
-
-    Without this layer, a functional model passes `training=True` on to each of its operations, even to a model that was
-    called with `training=False`.
+    """Runs a frozen model inside another model: without dropout and gradients, even while the other one is trained.
 
     Args:
         model (keras.Model): a functional model. Its weights are frozen from then on.

@@ -9,9 +9,7 @@ from keras_bert_impl.kernels.gather import gather
 class GatherPositions(keras.layers.Layer):
     """Gathers the vectors at given positions of each sequence.
 
-    On JAX this is a product with one-hot vectors, as exact as indexing. For BERT's masked positions it costs less than
-    2 % of the product with the vocabulary; its gradient is a product, and on a device mesh sequences stay on their
-    devices.
+    On JAX this is a product with one-hot vectors, so that on a device mesh sequences stay on their devices.
 
     Input:  sequence_output (batch, length, width); positions (batch, count), int.
     Output: (batch, count, width).

@@ -15,9 +15,8 @@ from keras_bert_impl.layers.token_embedding import TokenEmbedding
 class MaskedLMHead(ConfiguredLayer):
     """Scores every word of the vocabulary at the masked positions (Devlin et al. 2019, section 3.1, task 1).
 
-    Only the masked positions are gathered and transformed (dense, activation, norm): the product with the vocabulary is
-    the largest of the model, and 85 % of the positions have no label. As in Google's code, the product uses the token
-    embedding's own table, transposed, and a bias is added.
+    Only the vectors at masked positions are transformed (dense, activation, norm), and multiplied by the transposed
+    token embedding; a bias is added.
 
     Args:
         token_embedding (TokenEmbedding): the encoder's token embedding, whose table is shared, not copied.

@@ -11,18 +11,18 @@ from keras_bert_impl.layers.position_embedding import check_length
 class PaddingAwarePositions(ConfiguredLayer):
     """Learned embedding of positions, counted over the tokens that are not padding (fairseq, "RoBERTa").
 
-    The first token of a sequence receives row pad_id + 1 of a trained table, the second the next one, wherever padding
-    is. Padding receives row pad_id, and the rows below are never used, as in every published RoBERTa.
+    The first token of a sequence receives embedding pad_id + 1 of a trained table, the second the next one, wherever
+    padding is. Padding receives embedding pad_id. Those before it are not used, as in every published RoBERTa.
 
     Args:
-        max_length (int): largest number of tokens; the table has pad_id + 1 more rows. RoBERTa: 512, and 514 rows.
+        max_length (int): largest number of tokens; the table has pad_id + 1 more. RoBERTa: 512, with 514 embeddings.
         width (int): width of the vectors.
         pad_id (int): ID of the padding token. RoBERTa: 1.
         initializer (str or keras.initializers.Initializer, optional): initializer of the table; BERT's is a truncated
             normal of standard deviation 0.02. Default: "glorot_uniform".
 
     Input:  padding_mask, (batch, length), int, 1 for tokens and 0 for padding. Optionally `position_ids` (batch,
-            length), int, for packed rows: a token's position in its own sequence, from 0.
+            length), int, for packing: a token's position in its own sequence, from 0.
     Output: (batch, length, width).
     Raises: ValueError if the length is known and exceeds max_length.
     """

@@ -13,10 +13,9 @@ from keras_bert_impl.layers.sample_tokens import EVALUATION_SEED
 class PermutedRows(ConfiguredLayer):
     """Prepares permuted language modelling for MPNet (Song et al. 2020, section 2), without moving a token.
 
-    An order of the predicted tokens is which tokens attend to which, as in microsoft/MPNet's
-    `make_query_and_content_mask`. After a sequence's tokens comes a masked form of each predicted token, and after
-    these the same again, as the queries that predict the tokens. All attend to the tokens that are not predicted, and
-    to none of the queries. Besides:
+    The order of the predicted tokens only decides which tokens attend to which, as in microsoft/MPNet. After a
+    sequence's tokens comes a masked form of each predicted token, and after these the same again, as the queries that
+    predict the tokens. All attend to the tokens that are not predicted, and to none of the queries. In addition:
 
     - a predicted token attends to itself, to those before it in the order, and to the masked forms of those after it;
     - a query attends to those before its token, and to the masked forms of its token and of those after it;
@@ -28,13 +27,13 @@ class PermutedRows(ConfiguredLayer):
     Args:
         mask_id (int): ID of [MASK].
         vocabulary_size (int): number of tokens that random tokens are drawn from.
-        mask_token_rate (float, optional): share of predicted tokens whose masked form is [MASK]. Default: 0.8.
-        random_token_rate (float, optional): share whose masked form is a random token; the others keep theirs.
+        mask_token_rate (float, optional): fraction of predicted tokens whose masked form is [MASK]. Default: 0.8.
+        random_token_rate (float, optional): fraction whose masked form is a random token; the others stay unchanged.
             Default: 0.1.
         seed (int, optional): random seed. Default: None, a random one.
 
     Input:  token_ids (batch, length), none of which is masked; mask_positions (batch, predictions), where 0 is padding;
-            padding_mask (batch, length); optionally sequence_ids (batch, length) of packed rows; all int32.
+            padding_mask (batch, length); optionally sequence_ids (batch, length) for packing; all int32.
     Output: dict of `token_ids`, and `places`, their positions in the sequence, both int32 (batch, length + 2 *
             predictions), the queries at the end; `query_places`, the positions of the queries in these, int32 (batch,
             predictions); and `attention_mask`, bool (batch, 1, queries, keys) over all.

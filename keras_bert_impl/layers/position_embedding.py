@@ -8,15 +8,15 @@ from keras import ops
 class PositionEmbedding(keras.layers.Layer):
     """Learned embedding of absolute positions (Devlin et al. 2019, figure 2).
 
-    Position i receives row i of a trained table, whatever the token is.
+    Position i receives embedding i of a trained table, whatever the token is.
 
     Args:
-        max_length (int): number of rows in the table, hence the largest number of tokens. BERT: 512.
+        max_length (int): number of embeddings, hence the largest number of tokens. BERT: 512.
         initializer (str or keras.initializers.Initializer, optional): initializer of the table; BERT's is a truncated
             normal of standard deviation 0.02. Default: "glorot_uniform".
 
     Input:  (batch, length, width), any float type; only its shape is read. Optionally `position_ids` (batch, length),
-            int, for packed rows.
+            int, for packing.
     Output: (length, width), to be added by broadcasting; (batch, length, width) with `position_ids`.
     Raises: ValueError if the length is known and exceeds max_length.
     """

@@ -13,18 +13,16 @@ from keras_bert_impl.layers.sample_tokens import EVALUATION_SEED
 class QueryStream(ConfiguredLayer):
     """Prepares XLNet's second stream, whose queries predict words (Yang et al. 2019, sections 2.2 and 2.3).
 
-    Queries come after a sequence's tokens, each with the position of its token. No token moves: an order of the
-    predicted tokens is which tokens attend to which.
+    Queries come after a sequence's tokens, each with the position of its token. No token moves: the order of the
+    predicted tokens only decides which tokens attend to which.
 
     - All attend to the tokens that are not predicted, control tokens included, and to none of the queries.
     - A predicted token attends to itself and to those before it in the order; a query only to those before its token;
       other tokens attend to no predicted token.
     - Only padding attends to padding, each to itself.
 
-    In the original code (`_local_perm` of zihangdai/xlnet's data_utils.py) control tokens also have a place in the
-    order: they attend to some of the predicted tokens, and those without a place do not attend to them.
-
-    Evaluation draws orders with a fixed seed, as SampleTokens does.
+    In the original code (`_local_perm` of zihangdai/xlnet) control tokens also have a position in the order. Evaluation
+    draws orders with a fixed seed, as SampleTokens does.
 
     Args:
         permuted (bool, optional): whether the order is drawn anew for each sequence; otherwise nothing attends to any
@@ -33,7 +31,7 @@ class QueryStream(ConfiguredLayer):
 
     Input:  mask_positions (batch, predictions), where 0 is padding except in the first column, since an XLNet's
             sequence begins with a word; padding_mask and segment_ids (batch, length); optionally sequence_ids (batch,
-            length) of packed rows; int32.
+            length) for packing; int32.
     Output: dict of `places`, the position of each query's token, int32 (batch, predictions), -1 for padding;
             `query_places`, the positions of the queries after the tokens, int32 (batch, predictions); `attention_mask`,
             bool (batch, 1, length + predictions, length), and `same_segment`, bool (batch, length + predictions,

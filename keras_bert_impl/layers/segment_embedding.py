@@ -10,8 +10,7 @@ from keras_bert_impl.kernels.gather import exact_product
 class SegmentEmbedding(keras.layers.Layer):
     """Learned embedding of the segment that a token belongs to (Devlin et al. 2019, figure 2).
 
-    Segments beyond the table get its last row, since backends differ in what they would do: with one segment, the
-    tokens of both texts of a pair receive the only row.
+    Larger segment numbers get the last embedding: with num_segments=1, both texts of a pair share it.
 
     Args:
         width (int): width of the vectors.

@@ -14,9 +14,6 @@ from keras_bert_impl.layers.dropout import Dropout, dropped_as
 class MultiHeadSelfAttention(ConfiguredLayer):
     """Scaled dot-product self-attention in several heads (Vaswani et al. 2017, section 3.2).
 
-    Query, key and value come from one matrix product. `kernels.attention` computes the rest in the way that suits
-    backend and device; probabilities that are kept in memory are float32.
-
     Args:
         num_heads (int): number of heads, a divisor of the input's width.
         dropout_rate (float, optional): dropout of the attention probabilities. BERT: 0.1. Default: 0.0.
@@ -31,8 +28,8 @@ class MultiHeadSelfAttention(ConfiguredLayer):
             `attention_mask`, bool, broadcastable to (batch, heads, length, length), True where a query (third axis) may
                 attend to a key (fourth axis); without it, tokens do not attend to those that Keras masks, as by an
                 `Embedding(mask_zero=True)`;
-            `sequence_ids` (batch, length), int, for packed rows: those that `AttentionMask` made the mask from, since
-                some kernels read them instead;
+            `sequence_ids` (batch, length), int, for packing: those that `AttentionMask` made the mask from, since some
+                kernels read them instead;
             `attention_bias`, float, broadcastable to (batch, heads, length, length), which is added to the scaled
                 products, as for relative positions;
             `window`, the largest distance between a query and a key that it attends to;

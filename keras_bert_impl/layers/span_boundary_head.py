@@ -13,9 +13,8 @@ class SpanBoundaryHead(MaskedLMHead):
     """Predicts masked spans from the tokens next to them, for SpanBERT (Joshi et al. 2020, "SpanBERT", section 3.2).
 
     It scores every word of the vocabulary at a masked position from the vectors of the two tokens next to the span and
-    from the position within it: two dense layers with GELU and norm make one vector of the three, whose product with
-    the token embedding's table, and a bias, are the scores. A span is a run of neighbouring masked positions: spans
-    without a token between them are one, as in the published code.
+    from the position within it. A span is a run of neighbouring masked positions: spans without a token between them
+    are one, as in the published code.
 
     Args:
         token_embedding (TokenEmbedding): the encoder's token embedding, whose table is shared, not copied.

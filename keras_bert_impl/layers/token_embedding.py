@@ -11,12 +11,8 @@ from keras_bert_impl.layers.kept_lora import KeptLora
 class TokenEmbedding(KeptLora, keras.layers.ReversibleEmbedding):
     """A `keras.layers.ReversibleEmbedding` whose table stays float32 under any dtype policy.
 
-    Keras may look up a copy in bfloat16 (keras 3.15: wherever no layer around it is in mixed precision, as in `fit`).
-    Its gradient sums up all occurrences of a word in bfloat16, one after the other: for a word that occurs in a batch
-    more than about 256 times, such as a comma or `[MASK]`, most is lost. On a GPU, JAX also takes several times as long
-    for it, since its additions in bfloat16 wait for each other.
-
-    Arguments, input, output and `reverse` are those of Keras.
+    In bfloat16, most of the gradient would be lost for a word that occurs more than about 256 times in a batch, such as
+    `[MASK]`. Arguments, input, output and `reverse` are those of Keras.
     """
 
     def add_weight(self, *args, **options):

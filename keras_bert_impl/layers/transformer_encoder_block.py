@@ -28,9 +28,8 @@ class TransformerEncoderBlock(ConfiguredLayer):
         layer_norm_epsilon (float, optional): epsilon of the norms. Default: 1e-12, as in Google's code.
         initializer (str or Initializer, optional): initializer of all kernels; BERT's is a truncated normal of standard
             deviation 0.02. Default: "glorot_uniform".
-        rematerialize (bool, optional): whether training computes the block a second time for its gradients, instead of
-            keeping its activations (Chen et al. 2016, "Training deep nets with sublinear memory cost"): a third more
-            work, and a fraction of the memory. Attention probabilities are then not available. Default: False.
+        rematerialize (bool, optional): whether training computes the block twice, instead of keeping its activations:
+            a third more work, and a fraction of the memory. There are then no attention probabilities. Default: False.
         norm_first (bool, optional): whether attention and feed-forward each begin with their norm, and the sum is not
             normalized (pre-norm, Xiong et al. 2020, "On layer normalization in the transformer architecture").
             Default: False.

@@ -21,17 +21,16 @@ class Distiller(SumOfMeansModel):
       temperature (Hinton et al. 2015, section 2);
     - `masked_lm_loss`: the masked words themselves;
     - `cosine_loss`: 1 - the cosine of the last hidden states (DistilBERT, Sanh et al. 2019, sections 2 and 3);
-    - `hidden_state_loss`: the mean squared difference of the embeddings, and of each layer from one of the teacher's,
-      evenly spaced, summed over the layers (TinyBERT, Jiao et al. 2020, section 3, equations 8 and 9).
+    - `hidden_state_loss`: the mean squared difference of the embeddings, and of each layer from one of the teacher's
+      layers, evenly spaced, summed over all (TinyBERT, Jiao et al. 2020, section 3, equations 8 and 9).
 
-    If the widths differ, a dense layer that is trained and not saved maps the student's states to the teacher's. The
-    default weights and temperature are those of the command that DistilBERT's authors published (transformers' research
-    project `distillation`: --alpha_ce 5.0 --alpha_mlm 2.0 --alpha_cos 1.0, temperature 2).
+    If the widths differ, a dense layer maps the student's states to the teacher's; it is trained, but not saved. The
+    default weights and temperature are those of DistilBERT's authors.
 
     Args:
         student (keras.Model): a MaskedLM or TextClassifier; for hidden states alone, an encoder or a model over one.
-        teacher (keras.Model): a model of the same kind. It computes without dropout, and `callbacks.ExactResume` does
-            not save it.
+        teacher (keras.Model): a model of the same kind. It runs without dropout, and `callbacks.ExactResume` does not
+            save it.
         temperature (float, optional): temperature of the soft targets. Default: 2.0.
         soft_target_weight (float, optional): weight of `soft_target_loss`. Default: 5.0.
         masked_lm_weight (float, optional): weight of `masked_lm_loss`, for a MaskedLM. Default: 2.0.
@@ -40,12 +39,13 @@ class Distiller(SumOfMeansModel):
         soft_targets (str, optional): tokens at which the distributions of a MaskedLM are compared: "all", or "masked",
             which takes a seventh of the compute and memory of the vocabulary's logits. Default: "all".
 
-    `fit` and `evaluate` take (inputs, labels) as `Pretrainer` for a MaskedLM; otherwise inputs alone, such as
-    `student.rows(texts)`.
+    For a MaskedLM, `fit` and `evaluate` take (inputs, labels) as a `Pretrainer` does. Other models need inputs alone,
+    such as `student.rows(texts)`.
 
     Input:  dict of the encoder's inputs; for a MaskedLM with `mask_positions` (batch, predictions), int32.
     Output: dict of the compared outputs; those of the teacher are named `teacher_...`.
-    Raises: ValueError if vocabularies or classes differ, or for soft targets of other models.
+    Raises: ValueError if vocabularies or classes differ, or if models of another kind, or with multi_label, have a
+        soft_target_weight above 0; KeyError for another value of soft_targets.
 
     Example:
         >>> teacher = kbi.TextClassifier.from_pretrained("small_english", num_classes=2)

@@ -27,11 +27,9 @@ class ElectraPretrainer(SumOfMeansModel):
     frequencies for a long time.
 
     ELECTRA's generator is narrower and shares the embeddings. DeBERTa's (He et al. 2021, "DeBERTaV3", sections 3.1 and
-    3.3) has fewer layers and the enhanced mask decoder. Its token embedding is shared with gradients apart: the
-    discriminator's is the generator's plus a difference that starts at zero. Every update of the generator's moves
-    both, and decay shrinks the difference (`optimization.ClipsToGlobalNorm.let_follow`). Microsoft's code has a
-    detection weight of 10 by default, and an optimizer for each model; here one optimizer clips the gradients of both
-    together.
+    3.3) has fewer layers and the enhanced mask decoder. Its token embedding is shared without the discriminator's
+    gradients: the discriminator's is the generator's plus a trained difference that starts at zero. Weight decay
+    shrinks this difference. One optimizer clips the gradients of both models together.
 
     A `layer_decay` counts layers from the top of the deeper model. Frozen embeddings of the discriminator stay as they
     are, while the generator's are trained.
@@ -88,7 +86,15 @@ class ElectraPretrainer(SumOfMeansModel):
         self.means = {name: keras.metrics.Mean(name=name) for name in (*names, "replaced_precision", "replaced_recall")}
 
     def compile(self, optimizer="rmsprop", **arguments):
-        """As Keras'. Raises: ValueError for an optimizer that does not keep DeBERTa's two embeddings together."""
+        """Sets the optimizer; the loss is part of the model.
+
+        Args:
+            optimizer (str or keras.optimizers.Optimizer, optional): for DeBERTa one of this library's, which keep both
+                embeddings together. Default: "rmsprop", Keras' default.
+            arguments: further arguments of `keras.Model.compile`.
+
+        Raises: ValueError for another optimizer with DeBERTa.
+        """
         super().compile(optimizer=optimizer, **arguments)
         leader, follower = (encoder.token_embedding.embeddings for encoder in (self.masked_lm.encoder, self.encoder))
         if leader is follower:  # ELECTRA's
@@ -138,10 +144,10 @@ class ElectraPretrainer(SumOfMeansModel):
         )
 
     def save_pretrained(self, directory):
-        """Writes the discriminator and, in its folder `generator`, the generator, both with the vocabulary.
+        """Saves the discriminator and, in the folder `generator`, the generator, both with the tokenizer.
 
-        They are Hugging Face's ElectraForPreTraining and ElectraForMaskedLM; for DeBERTa, Microsoft's names of weights
-        and DebertaV2ForMaskedLM.
+        They are Hugging Face's ElectraForPreTraining and ElectraForMaskedLM. For DeBERTa, the generator is a
+        DebertaV2ForMaskedLM, and the discriminator has Microsoft's names of weights.
 
         Args:
             directory (str or pathlib.Path): created if it does not exist.
@@ -150,13 +156,12 @@ class ElectraPretrainer(SumOfMeansModel):
         self.masked_lm.save_pretrained(pathlib.Path(directory) / GENERATOR)
 
     def load_pretrained(self, directory):
-        """Loads what `save_pretrained` wrote. A warning says if a generator was saved without the positions of its
-        decoder.
+        """Loads what `save_pretrained` wrote; a warning names weights that were not saved.
 
         Args:
             directory (str or pathlib.Path): the directory.
 
-        Raises: ValueError if the models are of other sizes.
+        Raises: ValueError if the models have other sizes.
         """
         checkpoints.load(self.detector, checkpoints.open_checkpoint(directory))
         # ELECTRA's shared embeddings are in both checkpoints, with the same values.

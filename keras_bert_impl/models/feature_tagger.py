@@ -26,8 +26,8 @@ FEATURES = {
 class FeatureTagger(WordLabelsModel):
     """Labels words with a BiLSTM over a frozen encoder, without fine-tuning it (Devlin et al. 2019, section 5.3).
 
-    It is trained and used as a `TokenClassifier`. Two BiLSTM layers and a classifier are trained on the encoder's
-    vectors.
+    Two BiLSTM layers and a classifier are trained on the encoder's vectors. Call `compile` first, since there is no
+    usual optimizer and loss; then train and use it as a `TokenClassifier`.
 
     Args:
         encoder (keras.Model): encoder of any family; it is frozen, and its dropout is off.
@@ -48,9 +48,11 @@ class FeatureTagger(WordLabelsModel):
     Example:
         >>> encoder = kbi.encoder_from_pretrained("small_english")
         >>> tokenizer = kbi.checkpoints.open_checkpoint("small_english").tokenizer
-        >>> model = kbi.FeatureTagger(encoder, num_classes=3, units=8, tokenizer=tokenizer)
+        >>> model = kbi.FeatureTagger(encoder, 2, units=8, tokenizer=tokenizer, class_names=["O", "LOC"])
+        >>> model.compile(kbi.optimization.BertAdamW(1e-3), "sparse_categorical_crossentropy")
+        >>> history = model.fit([["in", "London"]], [["O", "LOC"]], verbose=0)
         >>> model.predict(["Ada lives in London"], verbose=0).shape
-        (1, 32, 3)
+        (1, 32, 2)
     """
 
     head_arguments = ("num_classes", "features", "units", "class_names")
@@ -89,7 +91,7 @@ class FeatureTagger(WordLabelsModel):
         super().__init__(encoder, tokenizer, sequence_length, logits, name, **arguments)
 
     def save_pretrained(self, directory):
-        """Writes model.keras and the tokenizer. No other library has this model, so there is no common format.
+        """Saves model.keras and the tokenizer, for `from_pretrained`; other libraries do not have this model.
 
         Args:
             directory (str or pathlib.Path): created if it does not exist. Only one of several processes writes.
@@ -108,6 +110,8 @@ class FeatureTagger(WordLabelsModel):
 
         Args:
             path (str or pathlib.Path): the directory.
+
+        Returns: the model, not compiled.
         """
         return keras.saving.load_model(pathlib.Path(path) / "model.keras", compile=False)
 

@@ -42,7 +42,8 @@ class Pretrainer(SumOfMeansModel):
     Output: dict of float32 arrays: `masked_lm_logits` (batch, predictions, vocabulary); with next_sentence
             `next_sentence_logits` (batch, 2), packed (batch, sequences, 2); with span_boundary `span_boundary_logits`
             (batch, predictions, vocabulary) and `is_within_span` (batch, predictions).
-    Labels: dict of `mask_ids`, `mask_weights` and `next_sentence_labels`.
+    Labels: dict of `mask_ids` and `mask_weights` (batch, predictions) and, with next_sentence, `next_sentence_labels`
+            (batch,), packed (batch, sequences), there with `next_sentence_weights`.
 
     Example:
         >>> config = kbi.BertConfig(num_layers=1, hidden_size=8, num_heads=2)
@@ -192,5 +193,9 @@ class Pretrainer(SumOfMeansModel):
         return build_filled(build, checkpoint, report=report)
 
     def load_pretrained(self, path):
-        """Loads a checkpoint into this model. Heads that the checkpoint does not have keep their values."""
+        """Loads a checkpoint into this model. Heads that the checkpoint does not have keep their values.
+
+        Args:
+            path (str or pathlib.Path): as in `from_pretrained`.
+        """
         checkpoints.load(self, checkpoints.open_checkpoint(path))

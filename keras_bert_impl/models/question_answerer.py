@@ -41,8 +41,7 @@ class QuestionAnswerer(TaskModel):
             questions sets 0.
 
     Input:  dict of the encoder's inputs, or (questions, contexts).
-    Output: logits (batch, length, 2), float32, for the start and the end. Padding has -10,000, so that loss and
-            gradients do not depend on it; the paper's code and transformers score padding like other tokens.
+    Output: logits (batch, length, 2), float32, for the start and the end; -10,000 for padding.
     Labels: for each question an answer: (text, position of its first character in the context); the text alone, if the
             context has it once; a dict as in SQuAD, {"text": [...], "answer_start": [...]}; or None for no answer. For
             token IDs, int (batch, 2), the positions of the first and last token; both those of [CLS] for no answer.
@@ -89,7 +88,8 @@ class QuestionAnswerer(TaskModel):
             question (str or list): a question, or several.
             context (str or list): a context for each question. One str is the context of all questions.
             top_k (int, optional): number of candidates for each question, fewer if there are fewer. Default: 1.
-            stride (int, optional): number of tokens from the start of one window to the next. Default: 128.
+            stride (int, optional): number of tokens from the start of one window to the next, at most half of
+                `sequence_length`. Default: 128.
             longest (int, optional): largest number of tokens in an answer. Default: 30.
             n_best (int, optional): number of starts and of ends considered in a window, and of candidates kept.
                 Default: 20.

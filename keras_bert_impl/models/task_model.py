@@ -105,19 +105,22 @@ class TaskModel(EpochLossModel):
     def compile(
         self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
     ):
-        """Sets optimizer, loss and metrics, as `keras.Model.compile` does. Models are already compiled for their usual
-        loss.
+        """Sets optimizer, loss and metrics, as `keras.Model.compile` does.
 
-        Losses and metrics given by name read logits, and ignore tokens without a label.
+        Models with a usual loss are already compiled for it, and a TextEmbedder is compiled by its first `fit`; a
+        FeatureTagger is not. Losses and metrics given by name read logits, and ignore tokens without a label.
 
         Args:
             optimizer (str or keras.optimizers.Optimizer, optional): optimizer, usually an `optimization.BertAdamW`.
                 Default: "rmsprop", Keras' default.
-            loss (optional): loss, by name or as an object. Default: None, for predicting only.
+            loss (str or keras.losses.Loss, optional): loss. Default: None, which keeps the previous one.
             loss_weights (optional): as in Keras. Default: None.
-            metrics (list, optional): metrics, by name or as objects. Default: None.
+            metrics (list, optional): metrics, by name or as objects; [] for none. Default: None, which keeps the
+                previous ones.
             weighted_metrics (list, optional): metrics that use sample weights. Default: None.
             arguments: further arguments of `keras.Model.compile`.
+
+        Raises: ValueError for a loss or metric that does not fit the model's labels or logits.
         """
         loss, metrics, weighted_metrics = computed_from_logits(self, loss, metrics, weighted_metrics)
         super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
@@ -162,10 +165,10 @@ class TaskModel(EpochLossModel):
 
         Args:
             x: texts: a list or array of str, or a column of pandas, polars, PyArrow or Hugging Face `datasets`. Pairs
-                of texts: a tuple of two columns, `(questions, contexts)`, or a list of 2-tuples. Datasets: a
-                `tf.data.Dataset` or a PyTorch `DataLoader` of texts, (texts, labels), (texts, labels, weights), or of
-                dicts with the keys "text", "text_pair" and "label". Token IDs: a dict of arrays. Other values go to
-                `keras.Model.fit`.
+                of texts, for a model that takes them: a tuple of two columns, `(questions, contexts)`, or a list of
+                2-tuples. Datasets: a `tf.data.Dataset` or a PyTorch `DataLoader` of texts, (texts, labels), (texts,
+                labels, weights), or of dicts with the keys "text", "text_pair" and "label". Token IDs: a dict of
+                arrays. Other values go to `keras.Model.fit`.
             y (list, array or column, optional): labels. Default: None, for data that hold their labels, or need none.
             batch_size (int, optional): number of examples in a batch. Default: 32.
             epochs (int, optional): number of passes over the data. Default: 1.
@@ -212,10 +215,10 @@ class TaskModel(EpochLossModel):
             sample_weight (list or array, optional): weight of each example, or of each token. Default: None.
             batch_size (int, optional): number of examples in a batch. Default: 32.
             verbose (int or str, optional): 0 is silent. Default: "auto".
-            steps (int, optional): number of batches of a dataset. Default: all.
+            steps (int, optional): number of batches to read of a dataset. Default: all.
             arguments: further arguments of `keras.Model.evaluate`.
 
-        Returns: a list of numbers, loss first; a dict with `return_dict=True`.
+        Returns: a list of numbers, loss first; the loss alone without metrics; a dict with `return_dict=True`.
         """
         x, y, sample_weight = fit_inputs.evaluation(self, x, y, sample_weight, batch_size, steps)
         if fit_inputs.has_windows(x) and (joined := self.joined_windows(x)) is not None:
@@ -255,7 +258,8 @@ class TaskModel(EpochLossModel):
             texts (list): texts in any form that `fit` takes in memory.
             pad_to (int, optional): length to pad to. Default: that of the longest text, rounded up to a multiple of 32.
 
-        Returns: dict of int32 arrays (batch, length), by the names of the inputs.
+        Returns: dict of int32 arrays (batch, length), by the names of the inputs; (batch, texts, length) for a
+            MultipleChoice, and for several texts to embed in an example.
         """
         preprocessor = self.make_preprocessor()
         rows = fit_inputs.rows_of(self, preprocessor, in_memory(texts))

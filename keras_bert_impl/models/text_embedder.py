@@ -50,8 +50,8 @@ class TextEmbedder(TaskModel):
         encoder (keras.Model): encoder of any family, such as a `BertEncoder`.
         tokenizer (Tokenizer, optional): tokenizer, needed for texts. Default: None, for token IDs only.
         sequence_length (int, optional): largest number of tokens in an input. Default: the encoder's `max_length`.
-        pooling (str or list of str, optional): how to pool token vectors, one of the modes below; the vectors of
-            several modes are concatenated. Default: "mean" (Reimers & Gurevych 2019, section 3).
+        pooling (str or list of str, optional): how to pool token vectors, see the pooling modes of `TextEmbedder`; the
+            vectors of several modes are concatenated. Default: "mean" (Reimers & Gurevych 2019, section 3).
         normalize (bool, optional): whether vectors have length 1. Default: False.
         long_texts (str, optional): how to read texts above `sequence_length`. "cut" truncates them, "head_and_tail"
             keeps their beginning and end, "windows" averages over the whole text. In training on several texts in an
@@ -61,10 +61,10 @@ class TextEmbedder(TaskModel):
         similarity_function (str, optional): how `similarity` and `search` compare vectors, "cosine" or "dot". With
             "dot", long vectors count for more. Default: "cosine".
         truncate_dim (int, optional): number of leading dimensions to keep, for models trained with `MatryoshkaLoss`.
-            With `normalize`, truncated vectors have length 1. Checkpoints keep it, but sentence-transformers has to be
-            given it when it opens them. Default: None, all.
-        dense (list of dict, optional): dense layers after pooling, each with `units`, `activation`
-            (default "tanh") and `use_bias` (default True). LaBSE has one. Default: None.
+            With `normalize`, truncated vectors have length 1. Checkpoints keep it, but sentence-transformers takes it
+            only as an argument. Default: None, all.
+        dense (list of dict, optional): dense layers after pooling, as in LaBSE, each with `units`, `activation`
+            (default "tanh") and `use_bias` (default True). Default: None.
 
     Pooling modes:
 
@@ -81,12 +81,13 @@ class TextEmbedder(TaskModel):
     `fit` trains on examples of two or more texts. Without a previous `compile`, `fit` and `evaluate` compile with AdamW
     at 2e-5 and the usual loss and metric for the data:
 
-    | call                                            | loss                           |
-    | ---                                             | ---                            |
-    | `fit((first, second), similarity)`, -1 to 1     | `CosineSimilarityLoss`         |
-    | `fit((anchors, positives))`                     | `MultipleNegativesRankingLoss` |
-    | `fit((anchors, positives, negatives))`          | `TripletLoss`                  |
-    | `fit(texts, vectors)`, those of a teacher       | `EmbedDistillLoss`             |
+    | call                                                       | loss                           |
+    | ---                                                        | ---                            |
+    | `fit((first, second), similarity)`, -1 to 1                | `CosineSimilarityLoss`         |
+    | `fit((anchors, positives))`                                | `MultipleNegativesRankingLoss` |
+    | `fit((anchors, positives, negatives))`                     | `TripletLoss`                  |
+    | the same with several columns of negatives                 | `MultipleNegativesRankingLoss` |
+    | `fit(texts, vectors)`, those of a teacher                  | `EmbedDistillLoss`             |
 
     Examples are a tuple of columns, as above; a list with a tuple for each example; a two-dimensional array or a pandas
     DataFrame of texts; or a `tf.data.Dataset` of batches of columns.
@@ -246,7 +247,7 @@ class TextEmbedder(TaskModel):
             prompt (str, optional): name of one of `prompts`, which is put before each text. Default: None, no prompt.
 
         Returns: a float32 array (width,) for one text, (texts, width) for several.
-        Raises: KeyError for a prompt that the model does not have.
+        Raises: KeyError for a prompt that is not in `prompts`; TypeError if the model has no prompts.
         """
         if prompt is not None:
             before = self.prompts[prompt]

@@ -38,15 +38,15 @@ class WordLabelsModel(ClassesModel):
         half; each token gets its label from the window with the most context around it.
 
         Args:
-            texts (str or list): a text, several texts, or lists of words. The words of one text are `[words]`.
+            texts (str or list): a text, several texts, or lists of words; `[words]` for the words of one text.
             aggregation (str, optional): how a word of several tokens gets its label. "first" takes its first token, as
                 BERT is trained; "average" the highest mean probability; "max" the most certain token. Default: "first".
             batch_size (int, optional): number of windows in a batch. Default: 32.
 
         Returns: a list of `Entity` (`text`, `label`, `score`, `start`, `end`) for one text, in order; a list of such
             lists for several texts. Neighbouring words are joined as their labels say (IOB1, IOB2, IOBES, BILOU).
-            Labels without prefixes join if they are equal, unless there is no label "O". For lists of words, a list of
-            Label (`label`, `probability`) for each, one for each word.
+            Equal labels without prefixes are joined if the classes include "O". For lists of words, a list for each
+            text, with a `Label` (`label`, `probability`) for each word.
         Raises: ValueError for an unknown aggregation.
 
         Example:

@@ -24,7 +24,7 @@ class WordsPreprocessor(Preprocessor):
     """Makes a `TokenClassifier`'s inputs and labels from lists of words, with a label for each word.
 
     Words are lists of str, or a RaggedTensor; in a dense tensor, empty words at the end are padding. The first token of
-    a word has its label, all other tokens have -1. A word that does not fit is dropped, with all after it.
+    a word has its label, all other tokens have -1. The first word that does not fit, and all after it, are dropped.
 
     Args:
         tokenizer (Tokenizer): tokenizer.

@@ -17,8 +17,8 @@ from keras_bert_impl.text.tokenizers import tokenizer_to_config
 class Masking:
     """Masks tokens for a masked language model, differently in each call (Liu et al. 2019, section 4.1).
 
-    Call: `masking(inputs, epoch=None)` on a model's inputs, for a batch or for one example. Call number N of an object
-    masks as with `epoch=N`; with parallel calls of `tf.data` the order of calls is not certain.
+    Call: `masking(inputs, epoch=None)` on a model's inputs, for a batch or for one example. Without an epoch, call
+    number N, counted from 0, masks as with `epoch=N`. With parallel calls of `tf.data`, the order of calls varies.
 
     Args:
         tokenizer (Tokenizer): tokenizer of the inputs.
@@ -26,9 +26,10 @@ class Masking:
             up.
         seed (int, optional): random seed for masking. Default: 0.
         options: `unit` ("token", "whole_word", "span", "ngram", "context_span" or "phrase"), `masking_rate` (0.15),
-            `mask_token_rate` (0.8), `random_token_rate` (0.1), and the others of `MaskingRule`.
+            `mask_token_rate` (0.8) and `random_token_rate` (0.1), as in `MaskingRule`.
 
-    Returns: (inputs, mask_ids, mask_weights); inputs with `mask_positions`; these three are (batch, predictions).
+    Returns: (inputs, mask_ids, mask_weights). The inputs also have `mask_positions`; labels, weights and positions are
+        (batch, predictions).
 
     Example:
         >>> tokenizer = kbi.checkpoints.open_checkpoint("small_english").tokenizer
@@ -75,7 +76,7 @@ class Masking:
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MaskedLMPreprocessor(TextPreprocessor):
-    """Makes masked inputs and labels for a `MaskedLM` from texts or pairs, with new masks in each call.
+    """Makes masked inputs and labels for a `MaskedLM` from texts, or from pairs of texts, with new masks in each call.
 
     Args:
         tokenizer (Tokenizer): tokenizer.
@@ -83,7 +84,7 @@ class MaskedLMPreprocessor(TextPreprocessor):
         truncate (str, optional): how to truncate, as in `TextPreprocessor`. Default: "longest_first".
         masking: arguments of `Masking` by name.
 
-    Returns: (inputs, mask_ids, mask_weights); inputs with `mask_positions`.
+    Returns: (inputs, mask_ids, mask_weights), as `Masking` does.
 
     Example:
         >>> tokenizer = kbi.checkpoints.open_checkpoint("small_english").tokenizer

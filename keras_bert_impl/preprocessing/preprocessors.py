@@ -247,8 +247,8 @@ class TextPreprocessor(Preprocessor):
         sequence_length (int, optional): length that every text is truncated or padded to. Default: 512.
         truncate (str, optional): how to truncate. Pairs: "longest_first" (KerasHub's "round_robin"), "waterfall" or
             "only_second". Single texts: also "head_and_tail", a quarter from the beginning and the rest from the end
-            (Sun et al. 2019, section 5.3.1); or, in memory, "windows", several rows that share the weight of the text.
-            Default: "longest_first".
+            (Sun et al. 2019, section 5.3.1); or, in memory, "windows", several inputs that share the weight of the
+            text. Default: "longest_first".
         class_names (list of str, optional): the classes that labels name. Default: None, labels are passed through.
         multi_label (bool, optional): whether labels are a list of classes for each text, or 0 and 1 for each class.
             Default: False.

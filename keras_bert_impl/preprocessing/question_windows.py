@@ -56,9 +56,9 @@ class QuestionPreprocessor(Preprocessor):
     """Makes a `QuestionAnswerer`'s inputs from questions and contexts of any length, in windows (Devlin et al. 2019,
     4.2).
 
-    Labels are answers: (text, first character), or SQuAD's dicts of `text` and `answer_start`, of which the first is
-    used; None or an empty list for no answer. In a graph, labels are dicts, and each call is on one example:
-    `dataset.map(preprocessor).unbatch().batch(32)`.
+    Labels are answers: (text, position of its first character), or a dict as in SQuAD, {"text": [...], "answer_start":
+    [...]}, whose first answer is used; None or an empty list for no answer. In `tf.data`, labels are dicts, and each
+    call is on one example: `dataset.map(preprocessor).unbatch().batch(32)`.
 
     Args:
         tokenizer (Tokenizer): tokenizer.

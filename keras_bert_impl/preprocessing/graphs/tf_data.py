@@ -17,13 +17,12 @@ READ_AT_ONCE = 64
 
 
 def read_training_data(source):
-    """Returns the batches of a `TrainingBatches` as a tf.data.Dataset.
+    """Returns the batches of a `TrainingBatches` as a tf.data.Dataset, which reads on many threads.
 
     Args:
-        source (TrainingBatches): the batches. If its files are on another machine, it has to know their `num_examples`.
+        source (TrainingBatches): the batches. For files on another machine, its RowFiles need `num_examples`.
 
-    Returns: tf.data.Dataset of (inputs, labels), see `features.PRETRAINING_INPUTS` and `PRETRAINING_LABELS`, or their
-        PACKED_ versions.
+    Returns: tf.data.Dataset of (inputs, labels), as in `TrainingBatches`.
     """
 
     def rows_of(records, epoch):

@@ -7,10 +7,11 @@ from typing import NamedTuple
 class Document(NamedTuple):
     """A document of a corpus: sentences in reading order.
 
-    Args:
-        name (str): name, unique in its corpus and the same on every machine, such as "numpy.linalg", "novels/emma.txt"
-            or "rows.jsonl#3". It determines the split.
-        source (str): a label that a classifier may learn: "numpy", or the top folder or file of a text corpus.
+    Fields:
+        name (str): name, unique in its corpus and the same on every machine, such as "numpy.linalg",
+            "novels/emma.txt#1" or "reviews.jsonl#3". It determines the split.
+        source (str): where it is from, such as a label for a classifier: a package, or the top folder or file of a text
+            corpus.
         sentences (list of str): sentences with single spaces and without line breaks.
     """
 

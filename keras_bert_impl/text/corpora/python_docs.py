@@ -46,9 +46,9 @@ SENTENCE = re.compile(
 class PythonDocsCorpus:
     """The docstrings of installed packages as documents, one for each module: a corpus that needs no download.
 
-    Only whole sentences of plain words are kept, and each only where it first occurs, in the order of packages and
-    paths, so that no sentence is in both a training and a test document. Every iteration reads the files again, and
-    gives the same documents in the same order on the same installation.
+    Only whole sentences of plain words are kept. Each is kept only where it first occurs, so that no sentence is in
+    both a training and a test document. Every iteration reads the files again, and gives the same documents in the same
+    order on the same installation.
 
     Args:
         packages (list of str, optional): names of packages, each the `source` of its documents; "python" is the

@@ -101,16 +101,16 @@ def split_sentences(paragraph, language="en"):
 
     Each run of white space becomes a single space; no other character is changed. A sentence ends at the marks of any
     script: a Chinese, Hindi or Arabic paragraph is split correctly whatever the language. The language determines which
-    full stops belong to abbreviations, initials and dates; for languages outside `LANGUAGES_WITH_RULES` sentencex uses
-    the rules of a related one, or English. Thai and Lao mark no end of a sentence: a paragraph of fewer than 250
-    characters is not split, a longer one is split at its spaces.
+    full stops belong to abbreviations, initials and dates; a language without rules of its own has those of a related
+    one, or of English. Thai and Lao do not mark the ends of sentences: a paragraph of fewer than 250 characters is not
+    split, a longer one is split at its spaces.
 
     Args:
         paragraph (str): text; line breaks count as spaces.
         language (str, optional): ISO 639-1 code. Default: "en".
 
     Returns: list of str, none empty. A list number ("1.") stays with the text after it.
-    Raises: ValueError for an unknown language.
+    Raises: ValueError for an unknown language; ImportError without sentencex, which the extra `training` installs.
 
     Example:
         >>> kbi.corpora.split_sentences("Dr. Lee was here. It rained.")

@@ -64,18 +64,17 @@ class TextCorpus:
             there. Default: "skip".
         text_format (str, optional): for .txt, "lines", "documents", "running", "paragraphs" (running text with blank
             lines between documents), or "auto", which chooses one of the first three for each file and logs the choice.
-            For .jsonl, a line in the text is a sentence with "lines", a part of a wrapped paragraph with "running" and
+            For .jsonl, a line of the text is a sentence with "lines", part of a wrapped paragraph with "running" and
             "paragraphs", and a paragraph with "auto" and "documents". Default: "auto".
         text_field (str, optional): key of the text in .jsonl. Default: "text".
         language (str, optional): ISO 639-1 code, see `split_sentences`. Default: "en".
 
     Attributes:
-        files: sorted list of pathlib.Path.
-        left_out: Counter of the extensions of other files in a folder.
-        formats: number of files that the last iteration read in each format, by the names in the values of
-            `TEXT_FORMATS`.
-        problems: list of `Problem`, of finding the files and of the last iteration. A damaged text file is read up to
-            the damage, and the document with the damage is left out; in a .jsonl file only bad lines are left out.
+        files (list of pathlib.Path): the files, sorted.
+        left_out (collections.Counter): extensions of other files in a folder.
+        formats (collections.Counter): number of files that the last iteration read in each format.
+        problems (list): where a file or line could not be read, and why, in the last iteration. A damaged text file is
+            read up to the damaged document; in a .jsonl file only bad lines are left out.
 
     Raises: ValueError for an unknown choice, a path without files, files without a sentence (at the end of the
         iteration), and with `on_error="raise"` for the first problem.

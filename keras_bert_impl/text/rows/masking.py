@@ -33,11 +33,11 @@ class MaskingRule:
 
     Args:
         tokenizer (Tokenizer): tokenizer of the examples; its control tokens are never chosen.
-        predictions_per_sequence (int, optional): largest number of predictions in an example; Google has 20 for length
-            128. Default: masking_rate of the length, rounded up.
+        predictions_per_sequence (int, optional): largest number of predictions in an example. Default: masking_rate of
+            the length, rounded up.
         seed (int, optional): random seed. Default: 0.
         unit (str, optional): tokens that are chosen together, one of those below. Default: "token".
-        masking_rate (float, optional): predictions for each token of the example. Default: 0.15.
+        masking_rate (float, optional): fraction of an example's tokens to predict. Default: 0.15.
         mask_token_rate (float, optional): fraction of the chosen tokens replaced by [MASK]. Default: 0.8.
         random_token_rate (float, optional): fraction replaced by a random token; the others stay unchanged.
             Default: 0.1.
@@ -54,7 +54,8 @@ class MaskingRule:
       each stretch of 6n tokens, as in XLNet (Yang et al. 2019, section 3.1);
     - "phrase": all tokens of a phrase, or of a word outside phrases, as in ERNIE (Sun et al. 2019, section 3.2).
 
-    Raises: ValueError if masking_rate is no fraction, or if the others are no fractions that add up to at most 1.
+    Raises: ValueError unless masking_rate is between 0 and 1, and the other rates are at least 0 and add up to at
+        most 1.
     """
 
     tokenizer: typing.Any
@@ -142,7 +143,8 @@ class NextTokens(typing.NamedTuple):
     It is the objective of GPT and ELMo (Devlin et al. 2019, section 5.1).
 
     Fields:
-        direction (str): "left_to_right": token i predicts token i + 1; "right_to_left": token i - 1.
+        direction (str): "left_to_right", where token i predicts token i + 1; or "right_to_left", where it predicts
+            token i - 1.
     """
 
     direction: str

@@ -32,7 +32,7 @@ class RowFiles(typing.NamedTuple):
         tokenizer (Tokenizer): the tokenizer that they were written with.
         rows (RowFormat): the format that they were written in. For examples that are masked when they are read, only
             its length matters, and whether they are packed.
-        num_examples (list of int): number of examples in each file; None to count them.
+        num_examples (list of int, optional): number of examples in each file. Default: None, they are counted.
     """
 
     paths: list
@@ -45,9 +45,14 @@ class TrainingBatches(keras.utils.PyDataset):
     """Batches of pre-training examples for `Pretrainer.fit`. Batch N depends only on the seed and N, so a training can
     resume.
 
-    Batches are read in order, by two threads, ahead of their use; another batch than the next one makes them start
-    again from there. Iterating gives (inputs, labels), two dicts of arrays, see `features.PRETRAINING_INPUTS` and
-    `PRETRAINING_LABELS`, or their PACKED_ versions.
+    Batches are read in order, ahead of their use; reading another batch than the next one is slow. Each is (inputs,
+    labels), two dicts of arrays: the names are `features.PRETRAINING_INPUTS` and `features.PRETRAINING_LABELS`, or
+    those with PACKED_ before them.
+
+        paths = sorted(pathlib.Path("data/pretraining/128/train").iterdir())  # by keras-bert prepare-data
+        files = RowFiles(paths, kbi.tokenizers.open_tokenizer("data"), RowFormat(128, 20))
+        batches = TrainingBatches(files, MaskingRule(files.tokenizer), batch_size=256)
+        model.fit(batches, steps_per_epoch=1000)  # a Pretrainer
 
     Args:
         files (RowFiles): the files.
@@ -60,10 +65,10 @@ class TrainingBatches(keras.utils.PyDataset):
         whole_batches (bool, optional): whether to drop a last, smaller batch even without `repeat`, so that devices can
             share each batch evenly. Default: False.
         part (tuple of int, optional): (number, number of parts), the part of each batch to read, for one of several
-            processes; needs whole batches. Other parts are neither parsed nor masked. Default: (0, 1), all.
-        streams (int, optional): with `repeat`, the files are divided among this many streams, each shuffled by itself,
-            and a batch takes equally many examples from each. A part of the batch then reads only its own streams, and
-            any number of parts that divides `streams` gives the same batches. Default: 1.
+            processes; needs whole batches. Default: (0, 1), all.
+        streams (int, optional): with `repeat`, number of groups of files that are shuffled separately; a batch has
+            equally many examples of each. A process then reads only the files of its part, and any number of parts that
+            divides `streams` gives the same batches. Default: 1.
         most_rows (int, optional): without `repeat`, the largest number of examples to read, from each file in
             proportion to its size. Default: None, all.
 

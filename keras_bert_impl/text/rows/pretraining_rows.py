@@ -38,12 +38,12 @@ class RowFormat:
             et al. 2019). Default: "next_sentence".
         static_masks (bool, optional): whether masks are written, in google-research/bert's format, instead of drawn
             anew in each epoch. Default: False.
-        packed (bool, optional): whether an example holds several pairs, so that there is hardly any padding; see
-            `row_features`. Default: False.
+        packed (bool, optional): whether an example holds several pairs, so that there is hardly any padding.
+            Default: False.
         masking_unit (str, optional): unit of static masks, see `MaskingRule`. Default: "token".
-        phrases (bool, optional): whether tokens are marked as `phrases` describes. Default: False.
-        short_sequence_probability (float, optional): fraction of documents cut into shorter pairs. Default: 0.1, as in
-            Google's code.
+        phrases (bool, optional): whether phrases are marked, for masking by phrases. Default: False.
+        short_sequence_probability (float, optional): fraction of documents that are split into shorter pairs.
+            Default: 0.1, as in Google's code.
     """
 
     sequence_length: int

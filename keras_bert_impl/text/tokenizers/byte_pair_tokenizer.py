@@ -72,8 +72,8 @@ class BytePairTokenizer(Tokenizer):
         self._library = self.pipeline()
 
     def pipeline(self, masks: bool = False) -> Pipeline:
-        """The tokenizer of the `tokenizers` library that gives these ids; with `masks`, its name in a text is the mask
-        token, which takes the space before it along."""
+        """Returns the equivalent tokenizer of the `tokenizers` library, which can be saved; with `masks`, it recognizes
+        the mask token in a text, together with the space before it."""
         # A byte that is not in the vocabulary would otherwise be dropped without a word.
         pipeline = Pipeline(models.BPE(self._ids, self.merges, unk_token=self.id_to_token(self.unk_id)))
         pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=self.add_prefix_space)
@@ -117,10 +117,8 @@ class BytePairTokenizer(Tokenizer):
 
     @property
     def is_continuation(self) -> list[bool]:
-        """Whether each token of the vocabulary goes on with the word before it, as all without a space before them do.
-
-        For masks of whole words; punctuation belongs to the word before it, as in fairseq's RoBERTa.
-        """
+        """For each token of the vocabulary, whether it continues the word before it, as every token without a space in
+        front does, also punctuation."""
         whole = {*self.dialect.control, *(self.added_tokens or ())}
         return [not token.startswith(self.dialect.space) and token not in whole for token in self.vocabulary]
 

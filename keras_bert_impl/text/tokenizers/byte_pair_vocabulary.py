@@ -195,7 +195,8 @@ def learn_byte_pairs(
         texts (iterable of str): lines, paragraphs or documents; read once.
         vocabulary_size (int): number of tokens, including five control tokens, the 256 bytes and added tokens. Few
             texts give fewer.
-        dialect (Dialect, optional): the family whose control tokens are used. Default: RoBERTa's.
+        dialect (Dialect, optional): the family whose control tokens are used: ROBERTA, DEBERTA or MODERNBERT of
+            `tokenizers.byte_pair_vocabulary`. Default: ROBERTA.
         added_tokens (list of str, optional): tokens that are never split, nor merged across. Default: none.
 
     Returns: (tokens in the order of their IDs, merges): <s>, <pad>, </s>, <unk>, the bytes, the merges in their order,

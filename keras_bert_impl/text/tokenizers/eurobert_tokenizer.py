@@ -19,20 +19,22 @@ ROLES["mask"] = ("mask_token",)
 
 
 class EuroBertTokenizer(ModernBertTokenizer):
-    """The tokenizer of EuroBERT (Boizard et al. 2025): byte-level BPE as of Llama 3.
+    """The tokenizer of EuroBERT (Boizard et al. 2025): byte-level BPE, as in Llama 3.
 
-    Differences from RoBERTa's: a word takes along any one character before it that is no letter, number or line end;
-    numbers are cut into groups of three digits; line ends stay together; contractions have no case; and a word that is
-    in the vocabulary is one token, whatever the merges say. Nothing is normalized. No byte is unknown: `unk_id` is
-    `pad_id`. Names of control tokens within a text are ordinary text; only `encode_with_masks` recognizes masks.
+    Differences from RoBERTa's: a word includes one character before it, unless this is a letter, a number or a line
+    break; numbers are split into groups of three digits; line breaks stay together; contractions are found in any case;
+    and a word in the vocabulary is one token, whatever the merges are. Nothing is normalized. No byte is unknown:
+    `unk_id` is `pad_id`. Control tokens in a text are ordinary text; only `encode_with_masks` recognizes masks.
 
     Args:
-        vocabulary: the tokens in order of their ids.
-        merges: pairs of pieces, the most important first.
-        control: the tokens for a text's beginning, padding, a text's end and masks.
-        template: how texts stand in rows; default is beginning, text, end.
-        strips_mask: whether a mask takes the space before it along.
-        added_tokens: tokens of the vocabulary that are whole in texts.
+        vocabulary (list of str): the tokens in the order of their IDs.
+        merges (list): pairs of tokens, the most important first.
+        control (tuple of str, optional): tokens for the beginning of a text, padding, the end of a text, and masks.
+            Default: EuroBERT's.
+        template (RowTemplate, optional): arrangement of control tokens and texts. Default: beginning, text, end; a pair
+            is separated by an end.
+        strips_mask (bool, optional): whether the space before a mask belongs to it. Default: False.
+        added_tokens (list of str, optional): tokens of the vocabulary that are never split. Default: none.
 
     Raises: ValueError if a control token, an added token or one of the 256 bytes is missing, or the merges do not
         belong to the vocabulary.
@@ -106,14 +108,14 @@ class EuroBertTokenizer(ModernBertTokenizer):
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> "EuroBertTokenizer":
-        """The tokenizer of a checkpoint directory of Hugging Face.
+        """Opens the tokenizer of a checkpoint directory of Hugging Face.
 
         Args:
-            directory: holds a tokenizer.json, and a tokenizer_config.json or special_tokens_map.json with the names of
-                the control tokens.
+            directory (str or pathlib.Path): holds a tokenizer.json, and a tokenizer_config.json or
+                special_tokens_map.json with the names of the control tokens.
 
         Raises: FileNotFoundError; ValueError as in the constructor, if a control token has no name, or if a file has
-            steps that give other ids than Llama 3's.
+            steps that give other IDs than Llama 3's.
         """
         path = Path(directory) / "tokenizer.json"
         content = read_json(path)

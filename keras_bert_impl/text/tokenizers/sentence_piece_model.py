@@ -129,7 +129,8 @@ def learn_sentence_pieces(
         vocabulary_size (int): number of tokens, including <pad>, <unk>, [CLS], [SEP] and [MASK]. Few texts give fewer.
         prepare (function, optional): what the tokenizer does to a text before the model, such as lower-casing.
             Default: nothing.
-        not_learned (dict, optional): control tokens of a family: ALBERT, XLNET or BIGBIRD. Default: ALBERT.
+        not_learned (dict, optional): control tokens of a family: ALBERT, XLNET or BIGBIRD of
+            `tokenizers.sentence_piece_model`. Default: ALBERT.
 
     Returns: the content of a model file, bytes.
     """

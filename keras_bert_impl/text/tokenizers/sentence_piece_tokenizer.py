@@ -128,7 +128,8 @@ class SentencePieceTokenizer(Tokenizer):
         return {name: getattr(self, name) for name in self.options}
 
     def pipeline(self, masks: bool = False) -> Pipeline:
-        """The tokenizer of the `tokenizers` library that is like this one; see `sentence_piece_model.pipeline_of`."""
+        """Returns the equivalent tokenizer of the `tokenizers` library, which can be saved; with `masks`, it recognizes
+        the mask token in a text."""
         hidden = {*self.names, *self.further_controls} - {self.names[-1] if masks else None}
         pipeline = pipeline_of(self, hidden)
         if masks:
@@ -256,9 +257,9 @@ class SentencePieceTokenizer(Tokenizer):
 class AlbertTokenizer(SentencePieceTokenizer):
     """The tokenizer of ALBERT (Lan et al. 2020, section 3.2): SentencePiece after lower-casing.
 
-    As in google-research/albert's tokenization.py, the quotation marks `` and '' become ", accents are removed unless
-    `keep_accents`, and a token that ends in a digit and a comma is split once more, so that "2018," and "2018" begin
-    alike. The inputs are `[CLS] text [SEP]`, and `[CLS] text [SEP] pair [SEP]` for pairs, with segments 0 and 1.
+    As in Google's code, the quotation marks `` and '' become ", and accents are removed unless `keep_accents`. A token
+    that ends in a digit and a comma is split once more, so that "2018," and "2018" begin alike. The inputs are
+    `[CLS] text [SEP]`, and `[CLS] text [SEP] pair [SEP]` for pairs, with segments 0 and 1.
 
     Args:
         model (str, pathlib.Path or bytes): path of a spiece.model, or its content.
@@ -297,7 +298,7 @@ class AlbertTokenizer(SentencePieceTokenizer):
         return [*quotes, *accents, *([{"type": "Lowercase"}] if lowercase else [])]
 
     def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text without control tokens."""
+        """Returns the IDs of each text without control tokens."""
         prepared = [self._prepared(text)[0] for text in texts]
         found = self.processor.encode(prepared, out_type=int)
         return [
@@ -394,10 +395,10 @@ class XLMRobertaTokenizer(SentencePieceTokenizer):
 
 
 class CamembertTokenizer(XLMRobertaTokenizer):
-    """CamemBERT's tokenizer (Martin et al. 2020): XLM-RoBERTa's, with other ids before the pieces of its model.
+    """The tokenizer of CamemBERT (Martin et al. 2020): XLM-RoBERTa's, with other IDs before the model's tokens.
 
     Args:
-        model: path of a sentencepiece.bpe.model, or its content.
+        model (str, pathlib.Path or bytes): path of a sentencepiece.bpe.model, or its content.
     """
 
     kind = "camembert_sentence_piece"
@@ -428,9 +429,8 @@ class DebertaV2Tokenizer(SentencePieceTokenizer):
     """The tokenizer of DeBERTa versions 2 and 3 (He et al. 2021): SentencePiece, with [MASK] after its tokens.
 
     Nothing is lower-cased. A model with byte fallback, as in version 3, turns an unknown character into its bytes, as
-    Microsoft's code does; the fast tokenizer of transformers 4 gives [UNK], and that of transformers 5 normalizes
-    differently. The inputs are `[CLS] text [SEP]`, and `[CLS] text [SEP] pair [SEP]` for pairs, with segments 0 and 1,
-    which the encoder ignores.
+    Microsoft's code does. The inputs are `[CLS] text [SEP]`, and `[CLS] text [SEP] pair [SEP]` for pairs, with segments
+    0 and 1, which the encoder ignores.
 
     Args:
         model (str, pathlib.Path or bytes): path of an spm.model, or its content.
@@ -472,9 +472,8 @@ class BigBirdTokenizer(SentencePieceTokenizer):
 
     Nothing is lower-cased or normalized, except that several spaces become one. The inputs are `[CLS] text [SEP]`, and
     `[CLS] text [SEP] pair [SEP]` for pairs, with segments 0 and 1; transformers gives segments only on request. The
-    published model would recognize [CLS], [SEP], [MASK] and <s> in texts; here they are ordinary text, as in all
-    tokenizers of this library, and the saved model says so. Other reserved names, such as <unused_50>, are recognized.
-    All tokens of the published model are equally probable, so the split is the one that sentencepiece chooses.
+    published model would recognize [CLS], [SEP], [MASK] and <s> in texts; here, and in models saved here, they are
+    ordinary text. Other reserved names, such as <unused_50>, are recognized.
 
     Args:
         model (str, pathlib.Path or bytes): path of a spiece.model, or its content.

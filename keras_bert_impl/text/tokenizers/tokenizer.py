@@ -38,30 +38,28 @@ class Tokenizer:
     only `encode_with_masks` recognizes the mask token.
 
     Attributes:
-        kind: name of the algorithm, as in `keras-bert prepare-data --tokenizer`.
-        files: names of the files that `save_pretrained` writes.
-        published_class: name of the tokenizer in transformers, for tokenizer_config.json.
-        similar_classes: further classes of transformers with the same algorithm.
-        template: arrangement of control tokens and texts in an input.
-        mask_texts: texts that stand for a masked word; the first is the name of the mask token itself.
-        vocabulary: the tokens in the order of their IDs.
-        lowercase: whether text is lower-cased.
-        added_tokens: tokens that are never split; None if the algorithm has none.
-        listed_tokens: further tokens that files of the family list, without an effect on the IDs of texts.
-        stripped: white space before a mask that belongs to the mask token.
-        pad_id, unk_id, cls_id, sep_id, mask_id: IDs of the control tokens, by their meaning.
+        vocabulary (list of str): the tokens in the order of their IDs.
+        vocabulary_size (int): their number.
+        pad_id, unk_id, cls_id, sep_id, mask_id (int): IDs of the control tokens, by their meaning.
+        mask_texts (tuple of str): texts that mean a masked word; the first is the name of the mask token.
+        lowercase (bool): whether text is lower-cased.
+        added_tokens (list or dict): tokens that are never split; None if the algorithm has none.
+        kind (str): name of the algorithm, as in `keras-bert prepare-data --tokenizer`.
+        files (tuple of str): names of the files that `save_pretrained` writes.
+        template, stripped: arrangement of control tokens and texts; white space before a mask that belongs to it.
+        published_class, similar_classes, listed_tokens: for files, classes in transformers and further tokens.
 
     A subclass also has these methods:
-        _cut(text): the IDs, tokens and offsets of a text.
         ids_batch(texts): the IDs of each text without control tokens.
         decode(ids, skip_special_tokens=True): the text of IDs.
         is_continuation: for each token of the vocabulary whether it continues the word before it; for masking.
-        pipeline(masks=False): the tokenizer of the `tokenizers` library that gives these IDs, in steps that a file can
-            hold; with `masks`, the name of the mask token in a text is that token.
-        piece_text(index): how a token reads, for people.
+        pipeline(masks=False): the equivalent tokenizer of the `tokenizers` library, which can be saved; with `masks`,
+            it recognizes the name of the mask token in a text.
+        piece_text(index): a token as readable text.
+        _cut(text): the IDs, tokens and offsets of a text.
         get_config(): the arguments of `from_config` as values that JSON can hold.
-        is_in(files): whether the `VocabularyFiles` of a checkpoint directory are those of such a tokenizer.
-        from_pretrained(directory).
+        is_in(files): whether the `VocabularyFiles` of a checkpoint directory belong to such a tokenizer.
+        from_pretrained(directory): opens the tokenizer of a checkpoint directory.
         write_vocabulary_files(directory): writes all of `files` except tokenizer_config.json, whose content it returns.
     """
 
@@ -105,7 +103,7 @@ class Tokenizer:
         return cls(**config)
 
     def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
-        """Writes the tokenizer's `files`, which Hugging Face's tokenizers open.
+        """Saves the tokenizer's `files`, which Hugging Face's tokenizers open.
 
         Args:
             directory (str or pathlib.Path): created if it does not exist.
@@ -153,7 +151,7 @@ class Tokenizer:
 
     @property
     def special_ids(self) -> set[int]:
-        """The IDs of all tokens that are no text."""
+        """The IDs of all control tokens, including the unknown and the mask token."""
         return {*self.control_ids, self.unk_id, self.mask_id}
 
     def __call__(
@@ -194,7 +192,14 @@ class Tokenizer:
         return _joined([*sequence, *self._controls(after, 0 if pair is None else second_segment)])
 
     def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
-        """Encodes each text as `encode` does, and returns a list of `Encoding`."""
+        """Encodes each text as `encode` does.
+
+        Args:
+            texts (list of str): the texts.
+            add_special_tokens (bool, optional): whether to add control tokens. Default: True.
+
+        Returns: a list of `Encoding`.
+        """
         return [self.encode(text, add_special_tokens=add_special_tokens) for text in texts]
 
     def encode_with_masks(self, text: str) -> Encoding:

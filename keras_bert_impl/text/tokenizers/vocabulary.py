@@ -45,8 +45,8 @@ def write_vocabulary(path: str | Path, tokens: Sequence[str]) -> None:
 def learn_vocabulary(texts: Iterable[str], vocabulary_size: int, lowercase: bool = True) -> list[str]:
     """Learns a WordPiece vocabulary, as BERT's, from texts. The same texts give the same tokens.
 
-    Google never published how it learned its vocabulary. This uses the trainer of the `tokenizers` library: byte-pair
-    merges by frequency, where tokens inside a word start with "##".
+    It uses the trainer of the `tokenizers` library: byte-pair merges by frequency, where tokens inside a word start
+    with "##". Google did not publish its own.
 
     Args:
         texts (iterable of str): lines, paragraphs or documents; read once, and kept in a temporary file meanwhile.

@@ -42,9 +42,6 @@ class WordPieceTokenizer(Tokenizer):
             `tokenizers` library, such as {"[E1]": {"special": True}}. New ones are appended to the vocabulary.
             Default: None.
 
-    Attributes:
-        names: the control tokens: padding, unknown, first, separator, mask.
-
     Raises: FileNotFoundError; ValueError if one of [PAD] [UNK] [CLS] [SEP] [MASK] is missing.
 
     Example:
@@ -102,8 +99,8 @@ class WordPieceTokenizer(Tokenizer):
         self._exact = self._pipeline(*exact)
 
     def pipeline(self, masks: bool = False) -> Pipeline:
-        """The tokenizer of the `tokenizers` library in steps that a file can hold; see
-        `google_characters.portable_normalizer`."""
+        """Returns the equivalent tokenizer of the `tokenizers` library, which can be saved; with `masks`, it recognizes
+        the mask token in a text."""
         normalizer = google_characters.portable_normalizer(self.lowercase)
         pipeline = self._pipeline(normalizer, google_characters.exact_pre_tokenizer())
         if masks:

@@ -18,6 +18,8 @@ ROWS = 64  # windows of long texts that are computed at once
 # Format and precision of which all activations of a run are rounded by one scale: each row runs alone and without
 # padding, so that no answer depends on the others.
 ALONE = {("onnx", "int8")}
+# The inputs of a SavedModel's signature that takes pairs, in the order of a pair.
+PAIRS = (("text", "text_pair"), ("question", "context"), ("text", "endings"))
 FIELDS = {"input_ids": "ids", "token_type_ids": "type_ids", "attention_mask": "attention_mask"}
 
 
@@ -60,6 +62,7 @@ class TextReader:
         self._is_alone = (export["format"], export["precision"]) in ALONE
         path = str(pathlib.Path(directory, "tokenizer.json"))
         self._cutting, self._whole = Tokenizer.from_file(path), Tokenizer.from_file(path)
+        self._padding = self._cutting.padding
         if self._is_alone:
             self._cutting.no_padding()
             self._whole.no_padding()
@@ -78,10 +81,14 @@ class TextReader:
 
         Args:
             run: function from rows to named outputs.
-            texts: list of strings, or of pairs as tuples; long ones are cut, or if the export says so, single ones
-                computed in windows or without their middle.
+            texts: list of strings, of pairs as tuples, or of tuples of a text and its choices; long ones are cut, or
+                if the export says so, single ones computed in windows or without their middle.
         """
-        if self._long_texts == "cut" or not texts or not isinstance(texts[0], str):
+        if _has_choices(texts[0]):
+            batches = [[text] for text in texts] if self._is_alone else [texts]
+            parts = [own_outputs(run(self._rows_of_choices(batch))) for batch in batches]
+            return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        if self._long_texts == "cut" or not isinstance(texts[0], str):
             return self._outputs(run, self._cutting.encode_batch(texts))
         if self._long_texts == "head_and_tail":
             return self._outputs(run, self._two_ends(texts))
@@ -98,6 +105,18 @@ class TextReader:
         parts = [own_outputs(run(rows_of([encoding]))) for encoding in encodings]
         return {name: joined([part[name] for part in parts]) for name in parts[0]}
 
+    def _rows_of_choices(self, texts):
+        pairs = [(text, choice) for text, choices in texts for choice in choices]
+        rows = rows_of(self._padded(self._cutting.encode_batch(pairs)))
+        return {name: array.reshape(len(texts), -1, array.shape[1]) for name, array in rows.items()}
+
+    def _padded(self, encodings):
+        names = ("direction", "pad_id", "pad_type_id", "pad_token")
+        length = self._padding["length"] or max(map(len, encodings))
+        for encoding in encodings:
+            encoding.pad(length, **{name: self._padding[name] for name in names})
+        return encodings
+
     def _two_ends(self, texts):
         """Encodings of texts, of long ones without their middle, as `long_texts.head_and_tail` leaves it out."""
         from tokenizers import Encoding
@@ -110,11 +129,7 @@ class TextReader:
                 tail.truncate(self._room - self._room // 4, direction="left")
                 whole = Encoding.merge([whole, tail], growing_offsets=False)
             found.append(self._whole.post_process(whole))
-        longest, padding = max(map(len, found)), self._cutting.padding
-        for encoding in found if padding else ():
-            names = ("direction", "pad_id", "pad_type_id", "pad_token")
-            encoding.pad(padding["length"] or longest, **{name: padding[name] for name in names})
-        return found
+        return found if self._is_alone else self._padded(found)
 
     def _of_texts(self, outputs, counts):
         """The outputs of texts from those of their windows: means, and what follows from them."""
@@ -145,10 +160,10 @@ def open_export(directory, threads=None, batch_size=32):
             TensorFlow computes. Default: one for each core.
         batch_size (int, optional): number of texts in a batch, which are sorted by length. Default: 32.
 
-    Returns: a function from a list of texts, or of pairs of texts, to a dict of arrays, whose first axis has the order
-        of the texts. Outputs for each token are padded with 0 (strings with b"") to the longest text. The function
-        raises ValueError for a single str and for no texts. It cannot run a MultipleChoice, nor the SavedModel of a
-        NextSentencePredictor or QuestionAnswerer: see their example.py.
+    Returns: a function from a list to a dict of arrays, whose first axis has the order of the list. The list holds
+        texts; pairs of texts, such as a question and its context; or for a MultipleChoice, (text, list of choices).
+        Outputs for each token are padded with 0 (strings with b"") to the longest text. The function raises ValueError
+        for a single str, for no texts, and for different numbers of choices.
     Raises: ValueError if the directory holds no export; RuntimeError if the number of threads can no longer be set.
     """
     answer = open_texts(directory, threads)
@@ -157,6 +172,8 @@ def open_export(directory, threads=None, batch_size=32):
         if isinstance(texts, str | bytes) or not len(texts):
             raise ValueError(f"Expected a list of texts, or of pairs of texts, but got {texts!r}.")
         texts = [tuple(text) if isinstance(text, list) else text for text in texts]
+        if len({len(text[1]) for text in texts if _has_choices(text)}) > 1:
+            raise ValueError("Texts have different numbers of choices: give every text the same number.")
         lengths = [len(text) if isinstance(text, str) else sum(map(len, text)) for text in texts]
         order = np.argsort(lengths, kind="stable")[::-1]  # a batch too large for memory fails at once
         starts = range(0, len(texts), batch_size)
@@ -165,6 +182,10 @@ def open_export(directory, threads=None, batch_size=32):
         return {name: joined([part[name] for part in parts])[back] for name in parts[0]}
 
     return of_texts
+
+
+def _has_choices(text):
+    return isinstance(text, tuple) and not isinstance(text[1], str)
 
 
 def joined(arrays):
@@ -179,7 +200,7 @@ def joined(arrays):
 
 
 def open_saved_model(directory, threads=None):
-    """The signatures `serving_default`, and `pairs` for pairs, of a SavedModel, with arrays as outputs."""
+    """The signatures `serving_default`, and `pairs` if there is one, of a SavedModel, with arrays as outputs."""
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  the operations of the tokenizer
 
@@ -188,11 +209,11 @@ def open_saved_model(directory, threads=None):
     signatures = tf.saved_model.load(str(directory)).signatures
 
     def answer(texts):
-        if isinstance(texts[0], tuple):
-            first, second = map(list, zip(*texts, strict=True))
-            outputs = signatures["pairs"](text=tf.constant(first), text_pair=tf.constant(second))
-        else:
-            outputs = signatures["serving_default"](text=tf.constant(texts))
+        name = "pairs" if isinstance(texts[0], tuple) and "pairs" in signatures else "serving_default"
+        inputs = signatures[name].structured_input_signature[1]
+        names = next((pair for pair in PAIRS if inputs.keys() == set(pair)), tuple(inputs))
+        columns = zip(*texts, strict=True) if isinstance(texts[0], tuple) else [texts]
+        outputs = signatures[name](**{name: tf.constant(list(one)) for name, one in zip(names, columns, strict=True)})
         return {name: array.numpy() for name, array in outputs.items()}
 
     return answer

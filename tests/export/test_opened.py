@@ -49,6 +49,47 @@ def test_tokens_of_each_text_get_its_own_answers(tmp_path):
         np.testing.assert_allclose(row[:length], wanted[:length], atol=1e-4)
 
 
+CHOICES = [(text, ["It slept.", "the mat " * number]) for number, text in enumerate(TEXTS, start=1)]
+PAIRS = [(text, "the cat sat on the mat") for text in TEXTS]
+
+
+@pytest.mark.full
+@written_here
+@pytest.mark.parametrize("alone", [False, True])
+def test_choices_get_the_answers_of_their_text(alone, tmp_path, monkeypatch):
+    model = make("MultipleChoice")
+    writes[BACKEND](model, tmp_path / "served")
+    if alone:
+        monkeypatch.setattr(opened, "ALONE", {(writes[BACKEND].__name__.removeprefix("export_"), "float32")})
+    answer = kbi.export.open_export(tmp_path / "served", batch_size=2)
+    expected = model.predict(tuple(map(list, zip(*CHOICES, strict=True))), verbose=0)
+    np.testing.assert_allclose(answer(CHOICES)["logits"], expected, atol=1e-4)
+    with pytest.raises(ValueError, match="different numbers of choices"):
+        answer([*CHOICES, ("the", ["mat"])])
+
+
+@pytest.mark.full
+@on("tensorflow")
+@pytest.mark.parametrize(("kind", "pairs"), [("MultipleChoice", CHOICES), ("NextSentencePredictor", PAIRS)])
+def test_a_saved_model_whose_only_signature_takes_pairs_is_opened(kind, pairs, tmp_path):
+    model = make(kind)
+    kbi.export.export_saved_model(model, tmp_path / "served")
+    found = kbi.export.open_export(tmp_path / "served", batch_size=2)(pairs)["logits"]
+    expected = model.predict(tuple(map(list, zip(*pairs, strict=True))), verbose=0)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.full
+@on("tensorflow")
+def test_a_saved_model_answers_questions_in_their_order(tmp_path):
+    model = make("QuestionAnswerer")
+    kbi.export.export_saved_model(model, tmp_path / "served")
+    found = kbi.export.open_export(tmp_path / "served", batch_size=2)(PAIRS)
+    for (question, context), answer, score in zip(PAIRS, found["answer"], found["score"], strict=True):
+        (expected,) = model.answer(question, context)
+        assert answer.decode() == expected.text and score == pytest.approx(expected.score, abs=1e-4)
+
+
 @pytest.mark.parametrize("texts", ["one string", []])
 def test_what_is_no_list_of_texts_is_refused(texts, tmp_path, monkeypatch):
     monkeypatch.setattr(opened, "open_texts", lambda directory, threads: None)

@@ -103,5 +103,5 @@ def test_nan_and_infinity_are_read_and_written_as_words():
 def test_outputs_of_different_numbers_of_rows_are_refused_in_rows_only():
     outputs = {"a": np.zeros(2), "b": np.zeros(3)}
     assert json.loads(predict_answer(outputs, in_rows=False))["outputs"] == {"a": [0, 0], "b": [0, 0, 0]}
-    with pytest.raises(ServingError, match="send .inputs. instead"):
+    with pytest.raises(ServingError, match=r"send .inputs. instead"):
         predict_answer(outputs, in_rows=True)

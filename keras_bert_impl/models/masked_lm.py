@@ -12,7 +12,7 @@ from keras_bert_impl.models.answers import best
 from keras_bert_impl.models.task_model import TaskModel
 from keras_bert_impl.preprocessing import MaskedLMPreprocessor
 from keras_bert_impl.preprocessing.labels import LabelRule
-from keras_bert_impl.preprocessing.texts import to_strings
+from keras_bert_impl.preprocessing.texts import is_empty, to_strings
 from keras_bert_impl.text.tokenizers.rows import pack_rows, sentence_without_mask
 
 # Combinations of words for several masks that are kept after each, if no more are asked for.
@@ -175,6 +175,8 @@ class MaskedLM(TaskModel):
             [FilledText(text='The ... of France is ...', tokens=['...', '...'], probability=0...)]
         """
         is_one = isinstance(text, str)
+        if is_empty(text):
+            return []
         if together:
             found = [fill_together(self, one, top_k) for one in ([text] if is_one else to_strings(text))]
             return found[0] if is_one else found

@@ -8,7 +8,7 @@ from keras_bert_impl.models.answers import Choice, named_classes, softmax
 from keras_bert_impl.models.task_model import TaskModel, text_scores
 from keras_bert_impl.preprocessing import ChoicePreprocessor
 from keras_bert_impl.preprocessing.labels import LabelRule
-from keras_bert_impl.preprocessing.texts import in_memory
+from keras_bert_impl.preprocessing.texts import in_memory, is_empty
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -74,6 +74,8 @@ class MultipleChoice(TaskModel):
         Returns: a `Choice` (`number`, `probabilities`); a list of them for several texts.
         """
         is_one = isinstance(text, str)
+        if is_empty(text):
+            return []
         pair = ([text], [endings]) if is_one else in_memory((text, endings))
         probabilities = softmax(self.predict(pair, batch_size=batch_size, verbose=0))
         choices = [Choice(int(row.argmax()), row.tolist()) for row in probabilities]

@@ -101,6 +101,8 @@ class QuestionAnswerer(TaskModel):
         """
         is_one = isinstance(question, str) and isinstance(context, str)
         questions = questions_of(*_equally_many(question, context))
+        if not questions:
+            return []
         rows = question_rows(self.tokenizer, questions, self.sequence_length, stride)
         warn_of_cut_questions(rows.source, len(questions))
         rows.labels = None

@@ -35,7 +35,7 @@ from keras_bert_impl.preprocessing.labels import (
 )
 from keras_bert_impl.preprocessing.long_texts import arguments_of
 from keras_bert_impl.preprocessing.text_batches import TextBatches
-from keras_bert_impl.preprocessing.texts import in_memory, is_texts
+from keras_bert_impl.preprocessing.texts import in_memory, is_empty, is_texts
 from keras_bert_impl.text.tokenizers import tokenizer_from_config, tokenizer_to_config
 
 
@@ -245,6 +245,9 @@ class TaskModel(EpochLossModel):
 
         Returns: an array whose first axis is the texts.
         """
+        if is_empty(x):
+            empty = [(0, *(size or 0 for size in one.shape[1:])) for one in keras.tree.flatten(self.output)]
+            return keras.tree.pack_sequence_as(self.output, [np.zeros(shape, "float32") for shape in empty])
         arguments = {"verbose": verbose, **arguments}
         x, rows = fit_inputs.prediction(self, x, batch_size, steps)
         if rows is None:

@@ -247,13 +247,11 @@ class TextEmbedder(TaskModel):
             prompt (str, optional): name of one of `prompts`, which is put before each text. Default: None, no prompt.
 
         Returns: a float32 array (width,) for one text, (texts, width) for several.
-        Raises: KeyError for a prompt that is not in `prompts`; TypeError if the model has no prompts.
+        Raises: KeyError for a prompt that is not in `prompts`.
         """
         if prompt is not None:
-            before = self.prompts[prompt]
+            before = (self.prompts or {})[prompt]
             texts = before + texts if isinstance(texts, str) else [before + text for text in to_strings(texts)]
-        if not isinstance(texts, str) and len(texts) == 0:
-            return np.zeros((0, self.output_shape[-1]), "float32")
         vectors = self.predict(texts, batch_size=batch_size, verbose=0)
         return vectors[0] if isinstance(texts, str) else vectors
 

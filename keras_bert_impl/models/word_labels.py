@@ -79,6 +79,8 @@ class WordLabelsModel(ClassesModel):
 
     def _labelled_words(self, split, aggregation, batch_size):
         """For each SplitText the numbers of the classes of its words and their probabilities, two lists."""
+        if not split:
+            return []
         template = self.tokenizer.template
         room, first = self.sequence_length - template.num_control(is_pair=False), len(template.before)
         begins, windows = windows_of([text.ids for text in split], room)

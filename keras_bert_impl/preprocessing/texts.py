@@ -142,6 +142,13 @@ def in_memory(values):
     return values.to_numpy() if is_numeric else values.to_list()
 
 
+def is_empty(x):
+    """Whether there are no texts: a column without values, or several of them."""
+    columns = in_memory(x)
+    columns = columns if isinstance(columns, tuple) else (columns,)
+    return all(isinstance(column, list | np.ndarray) and len(column) == 0 for column in columns)
+
+
 def in_order_of_classes(labels, names):
     """Labels; of a table with a column for each class, the columns in the order of the model's classes."""
     columns = getattr(labels, "columns", None)

@@ -137,3 +137,31 @@ def test_booleans_do_not_say_whether_a_text_follows(encoder, small_tokenizer):
     model = kbi.NextSentencePredictor(encoder, small_tokenizer)
     with pytest.raises(ValueError, match="booleans, whose meaning is ambiguous: each label is 0 for a text"):
         model.fit((TEXTS, TEXTS), [True, False, True], verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "columns"),
+    [
+        (kbi.TextClassifier, "classify", 1),
+        (kbi.TokenClassifier, "tag", 1),
+        (kbi.MaskedLM, "fill_mask", 1),
+        (kbi.ReplacedTokenDetector, "find_replaced", 1),
+        (kbi.MultipleChoice, "choose", 2),
+        (kbi.QuestionAnswerer, "answer", 2),
+    ],
+)
+def test_no_texts_have_no_answers(kind, name, columns, encoder, small_tokenizer):
+    classes = [2] if kind in (kbi.TextClassifier, kbi.TokenClassifier) else []
+    model = kind(encoder, *classes, tokenizer=small_tokenizer)
+    assert getattr(model, name)(*[[]] * columns) == []
+
+
+def test_outputs_of_no_texts_have_the_shape_of_others(encoder, small_tokenizer):
+    arguments = {"tokenizer": small_tokenizer}
+    assert kbi.TextClassifier(encoder, 3, **arguments).predict([]).shape == (0, 3)
+    assert kbi.TextClassifier(encoder, 3, **arguments).predict(([], [])).shape == (0, 3)
+    assert kbi.TextEmbedder(encoder, **arguments).embed(np.array([], object)).shape == (0, encoder.config.hidden_size)
+    assert kbi.NextSentencePredictor(encoder, **arguments).follows([], []).shape == (0,)
+    reranker = kbi.Reranker(encoder, **arguments)
+    assert reranker.rank("rain", []) == []
+    assert [len(found) for found in reranker.rank(["rain", "cat"], [TEXTS, []])] == [3, 0]

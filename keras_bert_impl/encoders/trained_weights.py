@@ -21,9 +21,9 @@ def kept(model):
     Weights that were set after the last `fit`, such as those of a checkpoint, are kept as they are.
 
     Args:
-        model: a compiled model.
+        model: a model; Keras asks for one that is not compiled to be compiled.
     """
-    optimizer = model.optimizer
+    optimizer = getattr(model, "optimizer", None)
     if optimizer is None or not has_average(optimizer):
         yield
         return

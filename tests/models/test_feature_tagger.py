@@ -1,5 +1,6 @@
 import keras
 import numpy as np
+import pytest
 
 import keras_bert_impl as kbi
 from keras_bert_impl.models.feature_tagger import FEATURES
@@ -71,3 +72,9 @@ def test_saved_and_loaded_it_gives_the_same(tmp_path):
     again = kbi.FeatureTagger.from_pretrained(tmp_path)
     assert again.class_names == ["O", "B", "I"]
     np.testing.assert_allclose(again.predict_on_batch(make_rows()), tagger.predict_on_batch(make_rows()), atol=1e-6)
+
+
+def test_a_fit_without_compile_is_refused_by_keras():
+    tagger = kbi.FeatureTagger(make_encoder(), 3, units=5)
+    with pytest.raises(ValueError, match="must call `compile"):
+        tagger.fit(make_rows(), np.zeros((3, 7), "int32"))

@@ -152,7 +152,7 @@ def test_malformed_rows_stop_or_are_skipped_and_counted(asked, capsys):
     told = capsys.readouterr().err
     for line, what in ((2, "not valid JSON"), (3, "no column 'text', found words"), (4, "text is not a string")):
         assert f"new.jsonl line {line}: {what}" in told
-    assert "only some rows have 'text_pair'" in told and "2 rows" in told and "4 skipped" in told
+    assert "only some rows have 'text_pair'" in told and "2 examples" in told and "4 skipped" in told
     with pytest.raises(ValueError, match=r"new.jsonl line 2: not valid JSON"):
         asked(kbi.TextClassifier, {"num_classes": 2}, "\n".join(lines), "new.jsonl")
 

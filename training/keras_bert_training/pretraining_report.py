@@ -275,7 +275,7 @@ def write_pretraining(directory, config, data, found, masks):
     start = teacher or config.init
     base, origin = origin_of(start) if start else (None, None)
     notes = [
-        f"{found['steps']:,} steps of {config.batch_size:,} rows of {data.sequence_length:,} tokens, in "
+        f"{found['steps']:,} steps of {config.batch_size:,} examples of {data.sequence_length:,} tokens, in "
         f"{found['minutes']:.1f} minutes; pairs: {data.pairs.replace('_', ' ')}."
     ]
     if teacher or (start and not base):

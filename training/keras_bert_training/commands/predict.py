@@ -45,14 +45,14 @@ def run(config):
             count += len(part)
             if time.monotonic() - noted > SECONDS_BETWEEN_NOTES:
                 noted = time.monotonic()
-                note(f"{count:,} rows, {count / (noted - started):.0f} a second")
+                note(f"{count:,} examples, {count / (noted - started):.0f} a second")
     for message in bad_rows.messages:
         note(f"skipped {message}")
     if cut[0]:
         note(f"{cut[0]:,} texts had more than {model.sequence_length} tokens and were truncated")
     skipped = f", {len(bad_rows.messages):,} skipped" if bad_rows.messages else ""
     where = "" if config.output == "-" else f": {config.output}"
-    note(f"{count:,} row{'s' * (count != 1)} in {time.monotonic() - started:.1f} s{skipped}{where}")
+    note(f"{count:,} example{'s' * (count != 1)} in {time.monotonic() - started:.1f} s{skipped}{where}")
     return count
 
 

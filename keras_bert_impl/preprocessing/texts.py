@@ -143,10 +143,16 @@ def in_memory(values):
 
 
 def is_empty(x):
-    """Whether there are no texts: a column without values, or several of them."""
-    columns = in_memory(x)
-    columns = columns if isinstance(columns, tuple) else (columns,)
-    return all(isinstance(column, list | np.ndarray) and len(column) == 0 for column in columns)
+    """Whether there are no texts: a column without values, or several of them. Reads no values."""
+    columns = x if isinstance(x, tuple) else (x,)
+    return all(_is_column(column) and len(column) == 0 for column in columns)
+
+
+def _is_column(values):
+    if isinstance(values, str | bytes):
+        return False
+    kinds = collections.abc.Sequence, np.ndarray
+    return isinstance(values, kinds) or hasattr(values, "to_list") or hasattr(values, "to_pylist")
 
 
 def in_order_of_classes(labels, names):

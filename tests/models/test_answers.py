@@ -158,8 +158,11 @@ def test_no_texts_have_no_answers(kind, name, columns, encoder, small_tokenizer)
 
 def test_outputs_of_no_texts_have_the_shape_of_others(encoder, small_tokenizer):
     arguments = {"tokenizer": small_tokenizer}
-    assert kbi.TextClassifier(encoder, 3, **arguments).predict([]).shape == (0, 3)
-    assert kbi.TextClassifier(encoder, 3, **arguments).predict(([], [])).shape == (0, 3)
+    pandas = pytest.importorskip("pandas")
+    classifier = kbi.TextClassifier(encoder, 3, **arguments)
+    assert classifier.predict([]).shape == classifier.predict(([], [])).shape == (0, 3)
+    assert classifier.predict("", verbose=0).shape == (1, 3)
+    assert classifier.classify(pandas.Series([], dtype=str)) == []
     assert kbi.TextEmbedder(encoder, **arguments).embed(np.array([], object)).shape == (0, encoder.config.hidden_size)
     assert kbi.NextSentencePredictor(encoder, **arguments).follows([], []).shape == (0,)
     reranker = kbi.Reranker(encoder, **arguments)

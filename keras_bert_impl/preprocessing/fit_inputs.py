@@ -78,6 +78,8 @@ def training(model, given, batch_size, validation_batch_size, steps, validation_
     validation = _validation(model, preprocessor, validation, validation_batch_size or batch_size, validation_steps)
     if class_weight is not None and y is not None:
         weights, class_weight = weights_of_rows(class_weight, y, weights), None
+    if class_weight == "balanced":
+        raise ValueError("class_weight='balanced' needs all labels at once, not in batches: give {class: weight}.")
     # Ours have their own order; Keras would permute the batches.
     return Training(x, y, weights, validation, split, class_weight, given.shuffle and not is_ours)
 

@@ -85,10 +85,13 @@ def weights_of_rows(class_weight, labels, weights):
     Args:
         class_weight: the weights by the numbers of classes, 1 for one that is missing; or "balanced", which gives the
             classes that occur the same total, as scikit-learn does.
-        labels: (rows,), numbers of classes; or of the shape of `weights`.
+        labels: (rows,), numbers of classes; or of the shape of `weights`; or (rows, classes), one-hot.
         weights: (rows,), or None.
     """
-    labels = np.asarray(labels).reshape(-1)
+    labels = np.asarray(labels)
+    if labels.ndim == 2 and labels.shape[1] > 1 and labels.shape != np.shape(weights):
+        labels = labels.argmax(axis=1)  # as Keras does
+    labels = labels.reshape(-1)
     if class_weight == "balanced":
         class_weight = balanced_weights(labels)
     of_rows = np.array([class_weight.get(label, 1.0) for label in labels.tolist()], "float32")

@@ -1,5 +1,7 @@
 """`validation_split` and `class_weight` for texts, in all forms of them."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -145,6 +147,25 @@ def test_balanced_classes_have_the_weights_of_scikit_learn(model):
     assert found == pytest.approx(expected, rel=1e-5)
     both = model.fit(TEXTS, labels, class_weight="balanced", sample_weight=2 * np.ones(len(TEXTS)), verbose=0).history
     assert both["loss"] == pytest.approx([2 * loss for loss in expected], rel=1e-5)
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 1.0, 2: 9.0}])
+def test_one_hot_labels_weigh_as_the_numbers_of_their_classes(class_weight, model):
+    numbers = np.arange(len(TEXTS)) ** 2 % 3
+    model.optimizer.learning_rate = 0.0
+    fit = functools.partial(model.fit, class_weight=class_weight, batch_size=99, verbose=0)
+    expected = fit(TEXTS, numbers).history["loss"]
+    model.compile(model.optimizer, keras.losses.CategoricalCrossentropy(from_logits=True))
+    one_hot = np.eye(3, dtype="float32")[numbers]
+    assert fit(TEXTS, one_hot).history["loss"] == pytest.approx(expected, rel=1e-5)
+    assert fit(model.rows(TEXTS), one_hot).history["loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_batches_have_no_balanced_weights(model):
+    tf = pytest.importorskip("tensorflow")
+    batches = tf.data.Dataset.from_tensor_slices((TEXTS, np.arange(len(TEXTS)) % 3)).batch(2)
+    with pytest.raises(ValueError, match="needs all labels at once"):
+        model.fit(batches, class_weight="balanced", verbose=0)
 
 
 def test_a_table_with_a_column_for_each_class_is_read_by_the_names_of_its_columns(model):

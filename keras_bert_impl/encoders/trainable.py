@@ -27,6 +27,7 @@ def freeze_layers(model, count):  # noqa: D417, a method of `model`
             # All others are embeddings, or the first blocks: which embeddings there are depends on the family.
             if layer.name not in trained:
                 layer.trainable = False
+        _forget_steps(model, encoder)
 
 
 def enable_lora(model, rank):  # noqa: D417, a method of `model`
@@ -81,6 +82,13 @@ def merge_lora(model):
             of_keras.save_own_variables(merged)
             of_keras.load_own_variables({name: keras.ops.convert_to_numpy(merged[name]) for name in merged})
             first.assign(values)
+
+
+def _forget_steps(*models):
+    """As `compile` does: TensorFlow would go on with the steps that it has traced, which train and compute the old
+    weights."""
+    for model in models:
+        model.train_function = model.test_function = model.predict_function = None
 
 
 def _flat(layer):

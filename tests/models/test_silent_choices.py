@@ -129,3 +129,30 @@ def test_a_dataset_has_its_own_labels_and_batches(encoder, small_tokenizer):
             call()
     with pytest.raises(ValueError, match="texts have no labels"):
         model.fit(TEXTS, [0, 1], validation_data=data.map(lambda text, _: text))
+
+
+@on("tensorflow", "torch")  # JAX asks to compile
+def test_layers_that_are_frozen_after_a_step_are_not_trained(encoder, small_tokenizer):
+    model = classifier(encoder, small_tokenizer)
+    model.fit(TEXTS, [0, 1], verbose=0)
+    model.freeze_layers(2)
+    before = [np.array(weight) for weight in encoder.get_layer("block_1").weights]
+    head = np.array(model.get_layer("classifier").kernel)
+    model.fit(TEXTS, [0, 1], verbose=0)
+    np.testing.assert_equal([np.array(weight) for weight in encoder.get_layer("block_1").weights], before)
+    assert np.abs(np.array(model.get_layer("classifier").kernel) - head).max() > 0
+
+
+@on("tensorflow", "torch", "jax")
+def test_updates_of_low_rank_count_also_in_a_model_that_has_predicted(encoder, small_tokenizer):
+    model = classifier(encoder, small_tokenizer)
+    before = model.predict(TEXTS, verbose=0)
+    model.enable_lora(2)
+    draw = np.random.default_rng(0).normal
+    for weight in model.weights:
+        if weight.name.startswith("lora_"):
+            weight.assign(draw(size=weight.shape))
+    after = model.predict(TEXTS, verbose=0)
+    model.merge_lora()
+    assert np.abs(after - before).max() > 1e-3
+    np.testing.assert_allclose(model.predict(TEXTS, verbose=0), after, atol=1e-5)

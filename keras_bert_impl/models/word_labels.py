@@ -47,7 +47,7 @@ class WordLabelsModel(ClassesModel):
             lists for several texts. Neighbouring words are joined as their labels say (IOB1, IOB2, IOBES, BILOU).
             Equal labels without prefixes are joined if the classes include "O". For lists of words, a list for each
             text, with a `Label` (`label`, `probability`) for each word.
-        Raises: ValueError for an unknown aggregation.
+        Raises: ValueError for an unknown aggregation, and for an empty word before others.
 
         Example:
             >>> classes = ["O", "B-LOC"]
@@ -61,6 +61,9 @@ class WordLabelsModel(ClassesModel):
             texts = list(texts)
         if is_word_lists(texts):
             texts = to_word_lists(texts)
+            for index, words in enumerate(texts):
+                if "" in list(words)[: sum(map(bool, words))]:  # at the end, it is padding
+                    raise ValueError(f"text {index} has an empty word, which has no label: leave it out. {words}")
             split, texts = split_words(self.tokenizer, texts), None
             return [
                 [Label(self.class_names[number], score) for number, score in zip(*words, strict=True)]

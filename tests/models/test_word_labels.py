@@ -203,3 +203,9 @@ def test_a_dataset_of_words_and_names_of_labels_is_read_as_lists_are(model, form
     found = model.evaluate(dataset, verbose=0, return_dict=True)
     assert found == pytest.approx(expected, rel=1e-5)
     model.fit(dataset, verbose=0)
+
+
+def test_an_empty_word_has_no_label_and_would_shift_the_others(model):
+    assert [len(labels) for labels in model.tag([["the", "cats", ""], [""]])] == [2, 0]  # padding
+    with pytest.raises(ValueError, match="text 1 has an empty word"):
+        model.tag([["the"], ["the", "", "cats"]])

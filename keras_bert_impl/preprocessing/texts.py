@@ -209,14 +209,13 @@ class BatchSource:
 def source_of_dataset(dataset):
     """The BatchSource of a `tf.data.Dataset`."""
     size = int(dataset.cardinality())
-    return BatchSource(
-        lambda: map(_without_ragged, dataset.as_numpy_iterator()), {-1: math.inf, -2: None}.get(size, size)
-    )
+    return BatchSource(lambda: map(_as_arrays, dataset), {-1: math.inf, -2: None}.get(size, size))
 
 
-def _without_ragged(batch):
-    """A batch with lists of lists in place of ragged tensors."""
-    return keras.tree.map_structure(lambda part: part.to_list() if hasattr(part, "to_list") else part, batch)
+def _as_arrays(batch):
+    """A batch as arrays, and ragged tensors as lists of lists: as arrays, rows that happen to be equally long would look
+    like others, such as class numbers like columns of 0 and 1."""
+    return keras.tree.map_structure(lambda part: part.to_list() if hasattr(part, "to_list") else part.numpy(), batch)
 
 
 def is_text_loader(x):

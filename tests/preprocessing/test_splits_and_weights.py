@@ -181,3 +181,11 @@ def test_a_table_with_a_column_for_each_class_is_read_by_the_names_of_its_column
     assert named.evaluate(TEXTS, table, verbose=0) == named.evaluate(TEXTS, expected, verbose=0)
     with pytest.raises(ValueError, match=r"columns of the labels are .*'po'"):
         named.fit(TEXTS, table.rename(columns={"pos": "po"}), verbose=0)
+
+
+def test_ragged_class_numbers_of_equally_many_classes_are_not_taken_for_columns(make):
+    tf = pytest.importorskip("tensorflow")
+    model = make(kbi.TextClassifier, 3, multi_label=True)
+    labels = [[0, 2], [1, 2], [2], [0], []]  # two of three classes in the first batch
+    batches = tf.data.Dataset.from_tensor_slices((TEXTS, tf.ragged.constant(labels, "int32"))).batch(2)
+    assert loss_of(model, batches) == pytest.approx(loss_of(model, TEXTS, labels), rel=1e-5)

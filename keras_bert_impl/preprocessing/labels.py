@@ -230,7 +230,7 @@ def rows_of_zeros_and_ones(labels, class_names):
     found = np.zeros((len(rows), len(class_names)), "int32")
     for index, row in enumerate(rows):
         classes = [position_of_class(one, f"labels[{index}]", positions, by_number) for one in row]
-        if len(set(classes)) < len(classes) or not all(map(_is_number, classes)):
+        if len(set(classes)) < len(classes) or not all(_is_number(one) and one < len(class_names) for one in classes):
             raise ValueError(
                 f"labels[{index}] is {str(row)[:60]}: give different classes, by their names or by numbers from 0, or "
                 f"rows of 0 and 1 with {len(class_names)} columns."

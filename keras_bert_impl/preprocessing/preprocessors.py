@@ -16,6 +16,7 @@ from keras_bert_impl.preprocessing.labels import (
     RowSizes,
     named_by_numbers,
     numbers_of_names,
+    refuse,
     rows_of_zeros_and_ones,
     sizes_of_texts,
 )
@@ -232,6 +233,9 @@ class Preprocessor:
             y = np.asarray(named(y, self.class_names) if self.class_names else y)
             if y.dtype.kind in "OSU":
                 raise ValueError(f"The labels are {y.ravel()[:3].tolist()}, but the preprocessor has no class_names.")
+            if self.class_names and y.ndim == 1:
+                count = len(self.class_names)
+                refuse(y, ~np.isin(y, range(count)), "labels", f"not the number of a class, 0 to {count - 1}")
         return y, None if sample_weight is None else np.asarray(sample_weight)
 
 

@@ -213,8 +213,8 @@ def source_of_dataset(dataset):
 
 
 def _as_arrays(batch):
-    """A batch as arrays, and ragged tensors as lists of lists: as arrays, rows that happen to be equally long would look
-    like others, such as class numbers like columns of 0 and 1."""
+    """A batch as arrays, and ragged tensors as lists of lists: in an array, class numbers of texts that happen to have
+    equally many would look like columns of 0 and 1."""
     return keras.tree.map_structure(lambda part: part.to_list() if hasattr(part, "to_list") else part.numpy(), batch)
 
 

@@ -282,3 +282,36 @@ def test_a_model_without_a_tokenizer_is_trained_on_mapped_rows(small_config, sma
     assert figures["val_accuracy"][-1] == 1.0
     of_lists = model.predict(preprocessor(["the cat", "red rain"]), verbose=0)
     np.testing.assert_allclose(of_lists, model.predict(data, verbose=0)[:2], atol=1e-5)
+
+
+@pytest.mark.parametrize("labels", [["good", float("nan")], [1, 2], [0, 1.5], [-1, 0]])
+def test_numbers_that_are_no_class_are_refused(labels, small_tokenizer):
+    preprocessor = kbi.preprocessing.TextPreprocessor(small_tokenizer, 8, class_names=["bad", "good"])
+    with pytest.raises(ValueError, match=r"labels\[\d\] is .*, not the number of a class, 0 to 1"):
+        preprocessor(["the cat", "a dog"], labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "multi_label"), [([0, 2], False), ([0.0, 1.5], False), ([[0, 7], [1]], True), ([[-1], [1]], True)]
+)
+def test_numbers_that_are_no_class_are_refused_in_a_graph(labels, multi_label, small_tokenizer):
+    tf = pytest.importorskip("tensorflow")
+    options = {"class_names": ["bad", "good"], "multi_label": multi_label}
+    preprocessor = kbi.preprocessing.TextPreprocessor(small_tokenizer, 8, **options)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not numbers of the 2 classes"):
+        preprocessor(
+            tf.constant(["the cat", "a dog"]), tf.ragged.constant(labels) if multi_label else tf.constant(labels)
+        )
+    if multi_label:
+        with pytest.raises(ValueError, match=r"labels\[0\] is .*: give different classes"):
+            preprocessor(["the cat", "a dog"], labels)
+
+
+def test_different_numbers_of_choices_are_refused_in_a_graph(small_tokenizer):
+    tf = pytest.importorskip("tensorflow")
+    preprocessor = kbi.preprocessing.ChoicePreprocessor(small_tokenizer, 8)
+    texts = tf.constant(["the cat", "a dog"])
+    same = preprocessor((texts, tf.ragged.constant([["sat", "ran"], ["is", "on"]])))
+    assert same["token_ids"].shape == (2, 2, 8)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="different numbers of choices"):
+        preprocessor((texts, tf.ragged.constant([["sat", "ran"], ["is"]])))

@@ -94,6 +94,7 @@ class Graph:
         with tf.init_scope():  # they outlive the graph of a `Dataset.map`
             self.tokenizer, self.pieces_of, self.num_cut = tokenizer, graph_of(tokenizer, offsets), Counter()
             self.by_number, self.table = by_number, None
+            self.count = len(class_names or ())
             self.num_classes = len(class_names) if multi_label and class_names else None
             if class_names:
                 names = tf.lookup.KeyValueTensorInitializer(class_names, tf.range(len(class_names)))
@@ -119,7 +120,7 @@ class Graph:
 
     def _number(self, y):
         if y.dtype != tf.string and not self.by_number:
-            return y
+            return y if y.dtype.is_bool or y.shape.rank != 1 else self._in_range(y)
         names = y if y.dtype == tf.string else tf.strings.as_string(y)
         found = self.table.lookup(names)
         if y.dtype != tf.string:
@@ -130,14 +131,27 @@ class Graph:
         with tf.control_dependencies([known]):
             return tf.identity(found)
 
+    def _in_range(self, y):
+        """Numbers of classes, (labels,), after a check; tokens without a label have -1 or -100."""
+        is_right = (y >= 0) & (y < tf.cast(self.count, y.dtype))
+        is_right = is_right & (y == tf.floor(y)) if y.dtype.is_floating else is_right
+        is_right = is_right if self.num_classes else is_right | (y == NO_LABEL[0]) | (y == NO_LABEL[1])
+        message = f"Some labels are not numbers of the {self.count} classes:"
+        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(is_right), [message, y])]):
+            return tf.identity(y)
+
     def rows_of_texts(self, first, second=None, *, sequence_length, truncate="longest_first"):
         """Rows (batch, sequence_length) of strings (batch,)."""
         second = None if second is None else self.pieces_of(second)
         return self._packed(self.pieces_of(first), second, sequence_length, truncate)
 
     def rows_of_choices(self, texts, endings, *, sequence_length):
-        """Rows (batch, choices, sequence_length) of strings (batch,) and (batch, choices)."""
-        endings = endings.to_tensor() if isinstance(endings, tf.RaggedTensor) else endings
+        """Rows (batch, choices, sequence_length) of strings (batch,) and (batch, choices), not ragged but in type."""
+        if isinstance(endings, tf.RaggedTensor):
+            counts = endings.row_lengths()
+            message = "Texts have different numbers of choices: give every text the same number."
+            with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(counts == counts[:1]), [message, counts])]):
+                endings = endings.to_tensor()
         count = tf.shape(endings)[1]
         first, second = tf.repeat(texts, count), tf.reshape(endings, [-1])
         rows = self.rows_of_texts(first, second, sequence_length=sequence_length)

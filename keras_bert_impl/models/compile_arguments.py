@@ -60,7 +60,15 @@ OF_ONE_CLASS = (
 class AUC(keras.metrics.AUC):
     """`keras.metrics.AUC` that also takes numbers of two classes; then it is that of class 1 against class 0, by the
     difference of their logits, which is the logit of class 1's probability; and one logit, with labels of which those
-    above a half are of class 1."""
+    above a half are of class 1. With `one_class`, one-hot labels are compared with the softmax of the logits, else
+    with the sigmoid of each."""
+
+    def __init__(self, *arguments, one_class=False, **options):
+        super().__init__(*arguments, **options)
+        self.one_class = one_class
+
+    def get_config(self):
+        return {**super().get_config(), "one_class": self.one_class}
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         y_true, y_pred = keras.ops.convert_to_tensor(y_true), keras.ops.convert_to_tensor(y_pred)
@@ -70,6 +78,11 @@ class AUC(keras.metrics.AUC):
             sample_weight = None if sample_weight is None else keras.ops.reshape(sample_weight, (-1,))
         elif y_pred.shape[1:] == (2,) and (len(y_true.shape) == 1 or y_true.shape[-1] == 1):
             y_true, y_pred = keras.ops.reshape(y_true, (-1,)), y_pred[:, 1] - y_pred[:, 0]
+        elif (
+            self.one_class and len(y_true.shape) == len(y_pred.shape) == 2
+        ):  # log(p / (1 - p)), of which Keras takes the sigmoid
+            logs = keras.ops.log_softmax(keras.ops.cast(y_pred, "float32"))
+            y_pred = logs - keras.ops.log(-keras.ops.expm1(keras.ops.minimum(logs, -1e-7)))
         super().update_state(y_true, y_pred, sample_weight)
 
 
@@ -141,6 +154,7 @@ def metric_of(model, loss, metric):
     kind, config = AUC if type(found) is keras.metrics.AUC else type(found), found.get_config()
     if kind is type(found) and config["from_logits"]:
         return given  # the caller may hold it, to ask for its result
+    config |= {"one_class": not model.multi_label} if kind is AUC else {}
     return kind.from_config({**config, "from_logits": True, **({"name": name} if isinstance(given, str) else {})})
 
 

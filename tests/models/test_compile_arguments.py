@@ -145,6 +145,23 @@ def test_a_metric_that_can_read_logits_does(small_tokenizer):
     assert len(names) == 2 and all(found[name] == pytest.approx(float(auc.result()), abs=1e-6) for name in names)
 
 
+def test_the_auc_of_one_hot_labels_is_that_of_the_softmax(model):
+    texts, labels = TEXTS * 3, np.eye(2)[[0, 1, 0, 1, 0, 1, 1, 1, 0, 1, 0, 0]]
+    model.get_layer("classifier").kernel.assign(
+        np.random.default_rng(3).normal(size=model.get_layer("classifier").kernel.shape)
+    )
+    model.compile("sgd", "categorical_crossentropy", metrics=["AUC"], **QUICK_STEPS)
+    found = model.evaluate(texts, labels, batch_size=5, verbose=0, return_dict=True)
+    logits = model.predict(texts, verbose=0)
+    auc = keras.metrics.AUC()
+    auc.update_state(labels, keras.ops.softmax(logits))
+    (name,) = [name for name in found if "auc" in name.lower()]
+    assert found[name] == pytest.approx(float(auc.result()), abs=1e-6)
+    wrong = keras.metrics.AUC(from_logits=True)
+    wrong.update_state(labels, logits)
+    assert abs(float(wrong.result()) - found[name]) > 1e-3
+
+
 @pytest.mark.parametrize(
     "metric",
     [

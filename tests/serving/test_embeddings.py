@@ -97,7 +97,7 @@ def test_models_are_listed_and_their_status_stays(server):
         ("/v1/embeddings", {"model": "vectors", "input": []}, 400, "'input' to be text"),
         ("/v1/embeddings", {"model": "vectors", "input": "a", "dimensions": 99}, 400, "expected 1 to"),
         ("/v1/embeddings", {"model": "vectors", "input": "a", "encoding_format": "int8"}, 400, "'float' or 'base64'"),
-        ("/v1/embeddings", {"model": "vectors", "input": ["a"] * 41}, 400, "41 rows"),
+        ("/v1/embeddings", {"model": "vectors", "input": ["a"] * 41}, 400, "41 examples"),
         ("/rerank", {"query": 3, "texts": TEXTS}, 400, "'query' to be text"),
         ("/rerank", {"model": ["ranks"], "query": "a", "texts": TEXTS}, 400, "'model' is"),
         ("/v1/rerank", {"query": "a", "documents": [{"title": "b"}]}, 400, "'documents' to be text"),

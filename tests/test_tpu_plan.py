@@ -90,7 +90,7 @@ def test_a_step_takes_as_long_as_its_slowest_part_or_as_all_that_may_not_overlap
     tpu_plan().print_figures(figures, tpu_plan().CHIPS["v5e"], {"steps": 86_400_000, "batch_size": 8})
     printed = " ".join(capsys.readouterr().out.split())
     assert f"arithmetic 2 ms, memory {memory}, links 1: a step takes {least} ms if all overlaps, 6 if" in printed
-    assert f"rows take {least}.0 to 6.0 days" in printed
+    assert f"sequences take {least}.0 to 6.0 days" in printed
 
 
 PLANNED = [

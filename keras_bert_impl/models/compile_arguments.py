@@ -78,9 +78,8 @@ class AUC(keras.metrics.AUC):
             sample_weight = None if sample_weight is None else keras.ops.reshape(sample_weight, (-1,))
         elif y_pred.shape[1:] == (2,) and (len(y_true.shape) == 1 or y_true.shape[-1] == 1):
             y_true, y_pred = keras.ops.reshape(y_true, (-1,)), y_pred[:, 1] - y_pred[:, 0]
-        elif (
-            self.one_class and len(y_true.shape) == len(y_pred.shape) == 2
-        ):  # log(p / (1 - p)), of which Keras takes the sigmoid
+        elif self.one_class and len(y_true.shape) == len(y_pred.shape) == 2:
+            # log(p / (1 - p)), of which Keras takes the sigmoid
             logs = keras.ops.log_softmax(keras.ops.cast(y_pred, "float32"))
             y_pred = logs - keras.ops.log(-keras.ops.expm1(keras.ops.minimum(logs, -1e-7)))
         super().update_state(y_true, y_pred, sample_weight)

@@ -315,3 +315,11 @@ def test_different_numbers_of_choices_are_refused_in_a_graph(small_tokenizer):
     assert same["token_ids"].shape == (2, 2, 8)
     with pytest.raises(tf.errors.InvalidArgumentError, match="different numbers of choices"):
         preprocessor((texts, tf.ragged.constant([["sat", "ran"], ["is"]])))
+
+
+def test_class_numbers_of_any_type_pass_a_graph(small_tokenizer):
+    tf = pytest.importorskip("tensorflow")
+    preprocessor = kbi.preprocessing.TextPreprocessor(small_tokenizer, 8, class_names=["bad", "good"])
+    for dtype in ("uint8", "int64", "float32"):
+        _, labels = preprocessor(tf.constant(["the cat", "a dog"]), tf.constant([1, 0], dtype))
+        assert labels.numpy().tolist() == [1, 0]

@@ -133,9 +133,10 @@ class Graph:
 
     def _in_range(self, y):
         """Numbers of classes, (labels,), after a check; tokens without a label have -1 or -100."""
-        is_right = (y >= 0) & (y < tf.cast(self.count, y.dtype))
-        is_right = is_right & (y == tf.floor(y)) if y.dtype.is_floating else is_right
-        is_right = is_right if self.num_classes else is_right | (y == NO_LABEL[0]) | (y == NO_LABEL[1])
+        number = tf.cast(y, tf.float64)  # unsigned types have no -1 to compare with
+        is_right = (number >= 0) & (number < self.count) & (number == tf.floor(number))
+        if not self.num_classes:
+            is_right |= (number == NO_LABEL[0]) | (number == NO_LABEL[1])
         message = f"Some labels are not numbers of the {self.count} classes:"
         with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(is_right), [message, y])]):
             return tf.identity(y)
